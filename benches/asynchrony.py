@@ -22,7 +22,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
 

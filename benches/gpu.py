@@ -38,8 +38,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.fixed_steps import StepKind
 from muarl.inference.torch_engine import TorchEngine
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.models.decoder import token_logprobs
 from muarl.planning.memory import LearnerSetup, cache_per_token, learner_memory
 from muarl.planning.models import ModelShape, published

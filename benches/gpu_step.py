@@ -28,7 +28,7 @@ import torch
 import true_shape_model
 from muarl.backends.plans import plan_of, prompt_tokens
 from muarl.cli.main import main as muarl
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.planning.assumptions import Assumptions
 

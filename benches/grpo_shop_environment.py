@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from itertools import count
 
 import grpo_shop as shop
-from muarl.domains.base import Action, Domain, Requestor, Task, tool
+from muarl.domains.base import Domain
 from muarl.domains.database import Database
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
-from muarl.types.chat import ToolSpec
+from muarl.types.chat import Requestor, ToolSpec
 from muarl.users.base import User
 from muarl.users.scripted import ScriptedUser
 

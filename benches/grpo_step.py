@@ -49,15 +49,18 @@ from muarl.backends.local import learner_settings
 from muarl.backends.users import make_users
 from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute
+from muarl.config.sections import RunConfig
 from muarl.environments.configure import places_of
 from muarl.environments.play import Player
 from muarl.environments.registry import approve
 from muarl.learning.checkpoints import load_policy, save_policy
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.recipes.tiny import make_model
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.rollouts.episode_runner import requests_for

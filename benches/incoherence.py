@@ -26,8 +26,8 @@ from muarl.accounts.statistics import wilson
 from muarl.agents.probes import InquisitiveAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError
-from muarl.config import load_config
-from muarl.domains.base import Task
+from muarl.config.load import load_config
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
 from muarl.environments.registry import find, names

@@ -45,16 +45,18 @@ import torch
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import model_format
 from muarl.backends.users import make_users
-from muarl.config import load_config
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.load import load_config
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.engine import VllmEngine
 from muarl.inference.vllm.settings import VllmSettings
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.planning.memory import learner_memory, process_memory
 from muarl.planning.models import shape_from_config
 from muarl.planning.setup import learner_setup

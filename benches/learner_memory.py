@@ -26,9 +26,11 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from muarl.learning.checkpoints import load_policy, save_policy
-from muarl.learning.group import ShardingConfig
-from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import Learner, TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.packing import Sample
+from muarl.learning.process_group import ShardingConfig
+from muarl.learning.settings import LearnerConfig
 from muarl.learning.workers import MultiProcessLearner
 from muarl.models.configs import model_class, model_config
 

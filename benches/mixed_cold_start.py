@@ -26,13 +26,16 @@ import torch
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
 from muarl.chat_formats.base import ChatFormat
-from muarl.config import RunConfig, load_config
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.learning.checkpoints import save_policy
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.observe.progress import Progress
 from muarl.recipes.demonstrations import demonstrate, supervised_samples
 from muarl.recipes.pretraining import OTHER_WEIGHT

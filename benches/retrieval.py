@@ -27,10 +27,14 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from muarl.retrieval import BM25Search, Document, EmbeddingSearch, GrepSearch, HashedEmbedder, Knowledge, SearchError
-from muarl.retrieval.bm25 import BM25
-from muarl.retrieval.matching import MATCHING
-from muarl_worlds.tau.banking.shell import Shell, files_of
+from muarl.retrieval.bm25 import BM25, BM25Search
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.embedders import HashedEmbedder
+from muarl.retrieval.embeddings import EmbeddingSearch
+from muarl.retrieval.grep import MATCHING, GrepSearch
+from muarl.retrieval.search import SearchError
+from muarl_worlds.tau.banking.shell.files import files_of
+from muarl_worlds.tau.banking.shell.run import Shell
 
 PATTERNS = {"grep, a word": "{}", "grep, two of them": "{}|{}", "grep, in a process": r"\b{}\w*\s+\w+"}
 HOSTILE = r"(.*)*$"

@@ -31,7 +31,8 @@ from muarl.observe.rundir import RunDirectory
 from muarl.pages.charts import Series, line_chart
 from muarl.pages.markup import Html, join, tag
 from muarl.report.report import document
-from muarl_tools.check_tasks import TaskReport, check_source, open_source
+from muarl_tools.check_tasks.run import TaskReport, check_source
+from muarl_tools.check_tasks.sources import open_source
 from muarl_tools.commands.seeds import launch
 from muarl_tools.compare.comparing import Comparison, Settings, compare
 from muarl_tools.compare.page import write_page

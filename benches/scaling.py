@@ -24,7 +24,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.memory import ServerSetup, cached_tokens
 from muarl.planning.models import PUBLISHED, ModelShape

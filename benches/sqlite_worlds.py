@@ -18,7 +18,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl.types.chat import ToolCall
 
 

@@ -28,11 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from muarl.accounts.statistics import wilson
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.rewards.gold import gold_digest
-from muarl_tools.check_tasks import TaskReport, TaskSource, check_source, open_source
 from muarl_tools.check_tasks.duplicates import _grams, _overlap
 from muarl_tools.check_tasks.fixing import fixed
+from muarl_tools.check_tasks.run import TaskReport, check_source
+from muarl_tools.check_tasks.sources import TaskSource, open_source
 from muarl_worlds.tau import tau1_benchmark as tau1
 from muarl_worlds.tau.tau2_benchmark.tasks import task_from_json
 

@@ -37,7 +37,7 @@ from typing import Any
 import true_shape_model
 from muarl.backends.model_support import model_shape
 from muarl.backends.plans import learning_plan, plan_of, prompt_tokens
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.planning.assumptions import Assumptions
 

@@ -38,9 +38,11 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from muarl.inference.base import SamplingParams, StreamingSampler
 from muarl.inference.torch_engine import TorchEngine
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from true_shape_model import make_model, make_tokenizer, true_shape
 
 EPISODES = 4

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.basics.files import write_text
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl_tools.experiments.reproduce.measuring import ArmScore, Reproduction, measure
 from muarl_tools.experiments.reproduce.page import markdown
 from muarl_tools.experiments.reproduce.plan import RULES, arms_of

@@ -12,7 +12,9 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic_core import PydanticUndefined
 
-from muarl.config import RunConfig, Section, all_presets, fields_of
+from muarl.config.load import all_presets
+from muarl.config.section import Section
+from muarl.config.sections import RunConfig, fields_of
 
 PAGE = Path(__file__).with_name("configuration.md")
 

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest
-from muarl.domains.base import Action, Task
 from muarl.domains.kit.scenario import scenario_text
+from muarl.domains.tasks import Action, Task
 from muarl.environments.service import environment
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl_worlds.environments.retail import RETAIL

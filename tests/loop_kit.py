@@ -9,10 +9,12 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from muarl.accounts.budgets import Budget
 from muarl.agents.base import AgentTurn
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.rollouts.rollout import Budget, EpisodeRunner, LocalExecutor, Progress, Rollout, RolloutRequest, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.rollouts.rollout import LocalExecutor, Progress, Rollout, rollout
 from muarl.types.chat import Message, ToolCall
 
 TEXT = [

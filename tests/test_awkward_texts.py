@@ -10,13 +10,14 @@ from functools import cache
 
 import pytest
 
-from muarl.audit import audit_episode
+from muarl.audit.episodes import audit_episode
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.kit import compact
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.language.acts import hear
-from muarl.retrieval.matching import Matching
+from muarl.retrieval.grep import Matching
 from muarl.retrieval.search import SearchError
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict

@@ -9,10 +9,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from muarl.accounts.budgets import Budget, Reserve, RolloutEnd, add_besides, besides_of
-from muarl.accounts.metering import count, metered
+from muarl.accounts.budgets import Budget, Reserve, RolloutEnd, add_besides, besides_of, count, metered
 from muarl.basics.errors import MuarlError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import LocalExecutor, Rollout, RolloutError, rollout
 from muarl.types.episode import Episode, StopReason, Usage

@@ -10,9 +10,9 @@ import yaml
 from pydantic import ValidationError
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig, dump_config, fields_of, load_config, preset_names
-from muarl.config.methods import METHODS
-from muarl.config.rl import RlConfig
+from muarl.config.load import dump_config, load_config, preset_names
+from muarl.config.rl import METHODS, RlConfig
+from muarl.config.sections import RunConfig, fields_of
 from muarl.runs.tasks import check_may_train
 
 
@@ -255,8 +255,8 @@ def test_every_field_is_described() -> None:
 def test_every_error_of_the_expert_can_be_configured() -> None:
     from dataclasses import fields
 
-    from muarl.config import ErrorProfileConfig
-    from muarl.domains.error_profile import ErrorProfile
+    from muarl.config.section import ErrorProfileConfig
+    from muarl.domains.scripted_expert import ErrorProfile
 
     assert set(ErrorProfileConfig.model_fields) == {field.name for field in fields(ErrorProfile)}
 

@@ -13,7 +13,8 @@ from muarl.agents.idle import TRANSFERRED, IdleAgent, TransferAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.rollouts.conversation import Limits, Rules, agent_view, run_episode
+from muarl.rollouts.conversation import agent_view, run_episode
+from muarl.rollouts.rules import Limits, Rules
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import Episode, StopReason, Usage
 from support.toy_shop import Lines, Toy, toy_task

@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.environments.registry import find
 from muarl.planning.assumptions import Assumptions

@@ -14,7 +14,7 @@ import pytest
 
 from muarl import kit
 from muarl.backends.pretrained import home as models_folder
-from muarl.config import approvals
+from muarl.config import trust
 from muarl.domains.mcp import servers
 from muarl_tools.view.store import cache_folder
 from muarl_worlds import data
@@ -62,7 +62,7 @@ def test_the_page_says_where_files_lie_outside_of_the_checkout(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
-    places = (data.home(), models_folder(), servers.home(), cache_folder(), approvals.home())
+    places = (data.home(), models_folder(), servers.home(), cache_folder(), trust.state_home())
     kept = ("~/.cache/muarl", "~/.local/state/muarl")
     assert all(f"`{folder}`" in page for folder in kept)
     for place in places:
@@ -133,7 +133,7 @@ def test_the_configuration_page_is_current(repository: Path) -> None:
 
 def test_commands_and_settings_that_pages_name_exist(repository: Path) -> None:
     from muarl.cli.main import subcommands
-    from muarl.config import RunConfig, fields_of
+    from muarl.config.sections import RunConfig, fields_of
 
     commands = set(subcommands())
     keys = {name for name, _, _ in fields_of(RunConfig)}

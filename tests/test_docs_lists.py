@@ -13,7 +13,7 @@ from rich.console import Console
 
 from muarl import kit
 from muarl.cli.main import subcommands
-from muarl.config import all_presets
+from muarl.config.load import all_presets
 from muarl.domains.kit.declaration import BuiltInKind
 from muarl.environments.registry import built_in, find
 from muarl.report.last_screen import before_and_after

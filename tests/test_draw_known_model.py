@@ -10,7 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict

@@ -12,11 +12,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from muarl.agents.expert import ExpertAgent
-from muarl.audit import keep_rules
 from muarl.audit.metrics import audit
+from muarl.audit.rules import keep_rules
 from muarl.cli.main import app
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments import registry
 from muarl.environments.environment import Environment
 from muarl.observe.rundir import RunDirectory

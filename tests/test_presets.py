@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from muarl.config import RunConfig, load_config
-from muarl.config.sections import fields_of
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig, fields_of
 from muarl.recipes.training.loss_settings import learner_config
 
 

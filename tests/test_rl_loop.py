@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes import rl
 from muarl.types.episode import read_episodes

@@ -8,18 +8,12 @@ from collections import Counter
 import pytest
 
 from loop_kit import Puppet, call, roll_out, say
-from muarl.accounts.budgets import BESIDES, besides_of
-from muarl.accounts.metering import count
+from muarl.accounts.budgets import BESIDES, Budget, RolloutEnd, besides_of, count
 from muarl.agents.base import AgentTurn
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.rollouts.conversation import Limits
-from muarl.rollouts.rollout import (
-    Budget,
-    RolloutEnd,
-    RolloutError,
-    collect_groups,
-    requests_for,
-)
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import RolloutError, collect_groups
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl_worlds.tau.protocol import Tau2Rules

@@ -14,11 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop_kit import call
+from muarl.accounts.budgets import Budget, RolloutEnd
 from muarl.agents.base import AgentTurn
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task, World, tool
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
-from muarl.rollouts.rollout import Budget, LocalExecutor, Rollout, RolloutEnd, collect_groups, rollout
+from muarl.rollouts.rollout import LocalExecutor, Rollout, collect_groups, rollout
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserTurn

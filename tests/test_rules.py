@@ -12,12 +12,13 @@ import pytest
 
 from loop_kit import Puppet, call, say
 from muarl.agents.base import TakesTools
-from muarl.domains.base import Task
-from muarl.rollouts.conversation import Limits, Rules, VoidReply, run_episode
+from muarl.domains.tasks import Task
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits, Rules, VoidReply
 from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason
 from muarl.users.base import UserTurn
-from muarl.users.turns import TurnsUser
+from muarl.users.scripted import TurnsUser
 from support.toy_shop import Lines, Toy, toy_task
 
 DOMAIN = Toy()

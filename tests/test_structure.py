@@ -10,7 +10,7 @@ from pathlib import Path
 
 TRAINING = """
 import sys
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.configure import places_of
 import muarl.recipes.rl
 places_of(load_config("quickstart"))
@@ -24,7 +24,9 @@ def test_training_in_the_shop_imports_no_line_of_another_world() -> None:
     modules = [name.split(".") for name in done.stdout.split()]
     assert {name[0] for name in modules} == {"muarl_worlds"}
     worlds = {".".join(name[1:3]) for name in modules if len(name) > 1}
-    assert worlds <= {"environments", "environments.retail", "tau", "tau.retail", "tau.calculator"}, worlds
+    assert worlds <= {"environments", "environments.retail", "tau", "tau.retail", "tau.calculator", "tau.people"}, (
+        worlds
+    )
 
 
 def test_a_training_imports_only_what_was_chosen() -> None:
@@ -39,7 +41,7 @@ def test_a_training_imports_only_what_was_chosen() -> None:
     chosen = (
         "muarl.retrieval", "muarl.domains.sql", "muarl.audit.judge", "muarl.planning.plan", "muarl.planning.models",
         "muarl.backends.cluster", "muarl.backends.local", "muarl.backends.vllm", "muarl.inference.vllm",
-        "muarl.workers", "muarl.observe.weights_and_biases", "muarl.models.generic", "muarl.chat_formats.choice",
+        "muarl.workers", "muarl.observe.loggers", "muarl.models.generic", "muarl.chat_formats.choice",
         "muarl.runs.checks",
     )  # fmt: skip
     assert [name for name in sorted(imported) if name.startswith(chosen)] == []

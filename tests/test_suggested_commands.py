@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import muarl
 from muarl.cli.main import app
-from muarl.config import RunConfig, fields_of
+from muarl.config.sections import RunConfig, fields_of
 
 SOURCE = Path(muarl.__file__).parents[1]
 HOLE = "\0"

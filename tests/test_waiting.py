@@ -11,9 +11,12 @@ import pytest
 
 from loop_kit import Puppet, call, roll_out, say
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.domains.base import Task, World
-from muarl.rollouts.conversation import Limits, run_episode
-from muarl.rollouts.rollout import Rollout, RolloutError, requests_for
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import Rollout, RolloutError
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Requestor, ToolCall, ToolResult
 from muarl.types.episode import Episode, StopReason, Verdict
 from support.toy_shop import Lines, Toy, toy_task

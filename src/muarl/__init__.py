@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from muarl.environments.session import Session
     from muarl.inference.base import Sampler
     from muarl.inference.torch_engine import TorchEngine
-    from muarl.learning.groups import group_samples
+    from muarl.learning.advantages import group_samples
     from muarl.learning.learner import TorchLearner
     from muarl.learning.loss_options import PolicyLossConfig
     from muarl.learning.optimizer import OptimizerConfig
@@ -137,7 +137,7 @@ _HOMES = {
     "audit_episode": "muarl.audit.episodes",
     "discoverable": "muarl.domains.knowledge.discovery",
     "evaluate": "muarl.environments.play",
-    "group_samples": "muarl.learning.groups",
+    "group_samples": "muarl.learning.advantages",
     "load_checkpoint": "muarl.backends.models",
     "load_environment": "muarl.environments.registry",
     "load_task": "muarl.environments.registry",

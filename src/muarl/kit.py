@@ -29,9 +29,8 @@ from muarl.domains.kit.declaration import (
     words,
 )
 from muarl.domains.kit.device import Broken, Device, Step, Trouble
-from muarl.domains.kit.documents import consult
 from muarl.domains.kit.people import Maker, shift
-from muarl.domains.kit.plan import Plan
+from muarl.domains.kit.plan import Plan, consult
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service, WorldSize
 from muarl.environments.service import environment

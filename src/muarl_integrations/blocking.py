@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.endpoints.connections import close_all
 from muarl.environments.registry import load_task
 from muarl.environments.results import PlayResult

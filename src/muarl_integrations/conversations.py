@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.endpoints.connections import shared_connections
 from muarl.environments.play import named_users, play
 from muarl.environments.registry import load_task

@@ -17,7 +17,7 @@ from muarl.agents.endpoint import NOT_RUN
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.extras import missing_extra
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.registry import load_environment, load_task
 from muarl.environments.results import PlayResult
 from muarl.types.chat import Message, ToolCall, ToolSpec

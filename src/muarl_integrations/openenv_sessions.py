@@ -16,10 +16,10 @@ from typing import Any
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.basics.seeds import derive_seed
-from muarl.endpoints import Endpoint
+from muarl.endpoints.client import Endpoint
 from muarl.environments.session import Observation
 from muarl.rewards.judge import Judge
-from muarl.rollouts.conversation import Limits
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message, ToolCall, to_openai
 from muarl.users.base import UserFactory
 from muarl_integrations.blocking import OVER, BlockingSession, talk_tool

@@ -17,14 +17,15 @@ from typing import Any, ClassVar
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.basics.seeds import derive_seed
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.place import Place
 from muarl.environments.registry import load_environment
 from muarl.environments.results import PlayResult, conversation_json
 from muarl.environments.session import Observation
 from muarl.rewards.judge import Judge
-from muarl.rollouts.conversation import Limits, agent_view
+from muarl.rollouts.conversation import agent_view
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message, ToolCall
 from muarl.users.base import UserFactory
 from muarl_integrations.blocking import OVER, BlockingSession, talk_tool

@@ -27,14 +27,14 @@ from muarl.accounts.metrics import is_success
 from muarl.agents.sampled import SampledAgent
 from muarl.basics.errors import ConfigError
 from muarl.basics.seeds import derive_seed
-from muarl.endpoints import Endpoint
+from muarl.endpoints.client import Endpoint
 from muarl.environments.place import Place
 from muarl.environments.registry import load_task
 from muarl.environments.results import EpisodeFailure, PlayResult
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.rewards.judge import Judge
-from muarl.rollouts.conversation import Limits
 from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
+from muarl.rollouts.rules import Limits
 from muarl.types.episode import Episode, StopReason, TokenTrace
 from muarl.users.base import UserFactory
 from muarl_integrations.blocking import submit

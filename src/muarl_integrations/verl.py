@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.extras import missing_extra
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.session import Session
 from muarl.types.chat import Message, ToolSpec, to_openai
 from muarl_integrations.conversations import Conversations

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from muarl.domains.base import Domain, Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.types.episode import Episode
 
 UNASKED = ErrorProfile(skip_confirmation=1.0)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from muarl.accounts.metrics import DOMAIN, is_success, scored
-from muarl.domains.base import Task
-from muarl.domains.task_kinds import Kind, kind_of
+from muarl.domains.tasks import Kind, Task, kind_of
 from muarl.environments.draws import PRACTISED, check_makes
 from muarl.environments.environment import Environment
 from muarl.environments.task_files import FiledTask

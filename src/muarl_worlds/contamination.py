@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 
 KindOf = Callable[[str], str]
 WriteSet = tuple[tuple[str, str], ...]

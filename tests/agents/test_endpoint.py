@@ -9,10 +9,13 @@ import pytest
 from muarl.agents.base import TakesTools
 from muarl.agents.endpoint import NOT_RUN, EndpointAgent
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Domain, Task, tool
-from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.rollouts.conversation import Rules, run_episode
-from muarl.rollouts.rules import LenientRules
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import LenientRules, Rules
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.types.episode import StopReason
 from muarl.users.scripted import ScriptedUser

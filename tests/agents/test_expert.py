@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.error_profile import SLOPPY
+from muarl.domains.scripted_expert import SLOPPY
 from muarl.environments.registry import find
 from muarl.types.chat import Message
 

@@ -17,9 +17,10 @@ from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.prompted import PromptedAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.endpoints import Endpoint, EndpointSettings
-from muarl.rollouts.conversation import Limits, Rules, run_episode
-from muarl.rollouts.rules import LenientRules
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import LenientRules, Limits, Rules
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Usage
 from support.fake_openai import FakeOpenAI, completion, text

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.audit import LAYERS, Finding
 from muarl.audit.coverage import checked_layers, made, missing
+from muarl.audit.findings import LAYERS, Finding
 from muarl.audit.report import headline, layers, markdown
 from muarl.audit.rules import rules_for
 from muarl.audit.summary import AuditSummary
 from muarl.domains.auditing import UNDECLARED, AuditRules, Obligation
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK

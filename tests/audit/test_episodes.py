@@ -15,15 +15,19 @@ from hypothesis import strategies as st
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.audit import Finding, audit_episode
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules, Obligation, Occasion, Resource
-from muarl.domains.base import Action, Domain, Task, tool
-from muarl.domains.error_profile import SLOPPY, ErrorProfile
+from muarl.domains.base import Domain
+from muarl.domains.scripted_expert import SLOPPY, ErrorProfile
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards.outcome import score
-from muarl.rollouts.conversation import Limits, run_episode
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.users.agenda import AgendaUserFactory

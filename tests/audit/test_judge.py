@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muarl.audit import findings_in
+from muarl.audit.episodes import findings_in
 from muarl.audit.judge import AuditJudge, Judgement, audit_prompt, judge_all, questions
 from muarl.audit.transcript import Transcript, transcript_of
 from muarl.basics.errors import InfrastructureError

@@ -12,9 +12,10 @@ from muarl.audit.calls import agent_calls
 from muarl.audit.consent import is_proposal, names_action
 from muarl.audit.metrics import audit
 from muarl.domains.auditing import AuditRules
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.registry import find
-from muarl.rollouts.conversation import Limits, run_episode
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl.users.agenda import AgendaUserFactory

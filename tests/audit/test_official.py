@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muarl.audit import Finding, audit_episode
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding
 from muarl.environments.registry import find
 from muarl.records.messages import read_message
 from muarl.types.episode import Episode, StopReason, Turn

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muarl.audit.rules_file import FILE, keep_rules, read_rules
+from muarl.audit.rules import FILE, keep_rules, read_rules
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules, Obligation, Resource
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 
 
 class Pots(Domain):

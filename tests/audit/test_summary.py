@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muarl.accounts.statistics import wilson
-from muarl.audit import Finding, read_findings, worst, write_findings
+from muarl.audit.findings import Finding, read_findings, worst, write_findings
 from muarl.audit.report import markdown, rules, tables
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.basics.errors import DataError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.backends.elsewhere import ToldRun
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 
 
 def told(*settings: str, folder: Path | None = None, concurrency: int | None = None) -> RunConfig:

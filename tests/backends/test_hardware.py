@@ -15,8 +15,9 @@ from muarl.backends.hardware import Machines, kind_of, of_resources
 from muarl.backends.plans import prompt_tokens
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
+from muarl.config.sections import RunConfig
 from muarl.planning.assumptions import Assumptions, assume
 
 NODE = {"CPU": 64.0, "GPU": 8.0, "memory": 900.0 * 2**30, "accelerator_type:H100": 1.0}

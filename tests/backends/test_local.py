@@ -8,7 +8,7 @@ import torch
 from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute
 from muarl.config.scale import adapter_room
 

@@ -9,7 +9,8 @@ import pytest
 
 from muarl.backends.model_support import check_supported
 from muarl.basics.errors import CheckpointError, ConfigError
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 
 
 def supported(config: RunConfig, *, sampling: bool) -> None:

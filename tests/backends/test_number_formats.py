@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from muarl.backends import number_formats
 from muarl.backends.number_formats import Format, settled
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 
 
 def machine(bfloat16: float) -> object:

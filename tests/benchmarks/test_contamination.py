@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.base import Action, Task
 from muarl.domains.database import Database
+from muarl.domains.tasks import Action, Task
 from muarl_worlds.contamination import TaskSet, overlap, overlaps, write_set
 from muarl_worlds.tau import tau1_benchmark as tau1
 from muarl_worlds.tau import tau2_benchmark as tau2

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from muarl.retrieval import Knowledge
+from muarl.retrieval.documents import Knowledge
 from muarl_worlds.companies.bank import BANK
 from muarl_worlds.companies.insurer import INSURER
 from muarl_worlds.companies.making import company

@@ -10,7 +10,8 @@ import pytest
 
 from muarl.basics.errors import DataError
 from muarl.records.reading import read
-from muarl.rewards.outcome import ReplayError, gold_digest, gold_world
+from muarl.rewards.gold import gold_digest, gold_world
+from muarl.rewards.replay import ReplayError
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
 from muarl.users.guidelines import load_guidelines

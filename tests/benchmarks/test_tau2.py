@@ -8,8 +8,10 @@ from collections import Counter
 import pytest
 
 from muarl.basics.errors import DataError, InfrastructureError
+from muarl.rewards.gold import gold_world
 from muarl.rewards.judge import FixedJudge
-from muarl.rewards.outcome import do_nothing, gold_world, replay, score
+from muarl.rewards.outcome import do_nothing, score
+from muarl.rewards.replay import replay
 from muarl.types.chat import Message, ToolCall
 from muarl_tools.commands import bench
 from muarl_worlds.tau import tau2_benchmark as tau2

@@ -11,14 +11,16 @@ from functools import cache
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.retrieval import GrepSearch
+from muarl.retrieval.grep import GrepSearch
 from muarl.retrieval.variants import variant
-from muarl.rewards.outcome import check, do_nothing, gold_world, replay
+from muarl.rewards.gold import gold_world
+from muarl.rewards.outcome import check, do_nothing
+from muarl.rewards.replay import replay
 from muarl.types.chat import Message, ToolCall
 from muarl_worlds import data, install
 from muarl_worlds.tau import tau2_benchmark as tau2
 from muarl_worlds.tau.banking.retrieval import policy
-from muarl_worlds.tau.banking.shell import files_of
+from muarl_worlds.tau.banking.shell.files import files_of
 
 NAME = "banking_knowledge"
 DONE_BY_NOTHING = {"task_004", "task_008", "task_012", "task_014"}

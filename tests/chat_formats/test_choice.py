@@ -14,7 +14,7 @@ from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.chat_formats.choice import chat_format, choice_of, own_template, thinking_modes
 from muarl.chat_formats.families import FAMILIES, NAMES, QWEN3, TEMPLATED, TEXT
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.learning.release import ModelNotes, write_release
 from muarl.types.chat import Message
 from support.chat_families import BY_NAME, CASES, TOOLS, Case, by_template, form, format_rows, source, tokenizer

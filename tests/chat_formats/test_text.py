@@ -6,8 +6,7 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from muarl.chat_formats.choice import chat_format, choice_of
-from muarl.chat_formats.signatures import signature
-from muarl.chat_formats.text_calls import call_line, read_reply, reply_text
+from muarl.chat_formats.text_calls import call_line, read_reply, reply_text, signature
 from muarl.learning.release import ModelNotes, write_release
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from support.chat_families import TOOLS, WITHOUT_TOOLS, Case, call, form, result, tokenizer

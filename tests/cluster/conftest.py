@@ -30,7 +30,7 @@ SMALL = [
 @pytest.fixture
 def train(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     """``train("name", "rl.steps=3")``: a run's folder once it has ended."""
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.recipes import rl
 
     def run(name: str, *overrides: str) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from muarl.backends import cluster as clustered
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.learning.checkpoints import load_policy
 
 from .conftest import SMALL, Found

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from muarl.basics.errors import MuarlError
 from muarl.inference.base import Sampled, SamplingParams, Weights
-from muarl.learning.group import host_store
 from muarl.learning.lora import AdaptedWeights
+from muarl.learning.process_group import host_store
 from muarl.learning.settings import LoraSettings
 from muarl.workers.cluster import learners, sampler_actor, samplers
 from muarl.workers.cluster.calls import Failure, Lost

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 

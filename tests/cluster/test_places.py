@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError
-from muarl.workers.cluster.places import ProcessGroup, bundles, check_fits, fits
-from muarl.workers.cluster.versions import check_same, named, probe
+from muarl.workers.cluster.machines import ProcessGroup, bundles, check_fits, check_same, fits, named, probe
 
 ASKED = st.tuples(st.integers(1, 6), st.sampled_from([0.5, 1, 2]), st.sampled_from([0, 0.5, 1]))
 PARTS = [

@@ -19,7 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from muarl.learning.group import host_store
+from muarl.learning.process_group import host_store
 from muarl.workers.cluster.transport import SHARED_MEMORY, GroupBroken, GroupKind, WeightGroup, give_up, join_group
 from muarl.workers.cluster.weights import flatten
 

@@ -11,8 +11,8 @@ import yaml
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config import load_config
-from muarl.config.coldstart import SCENARIOS
+from muarl.config.load import load_config
+from muarl.config.stages import SCENARIOS
 
 Muarl = Callable[..., Any]
 

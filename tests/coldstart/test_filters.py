@@ -9,7 +9,7 @@ import pytest
 
 from muarl.coldstart.duplicates import NearDuplicates, shingles
 from muarl.coldstart.filters import FILTERS, Candidate, FilterBounds, reason
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 

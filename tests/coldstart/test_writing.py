@@ -10,7 +10,8 @@ import pytest
 
 from muarl.basics.errors import InfrastructureError
 from muarl.coldstart.writing import AT_ONCE, Brief, WrittenTasks, plan_of, prompt, read
-from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
 from muarl.types.chat import ToolSpec
 from support.fake_openai import FakeOpenAI, text
 

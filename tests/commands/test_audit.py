@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from muarl.audit import read_findings
+from muarl.audit.findings import read_findings
 from muarl.cli.main import app
 from muarl.types.chat import to_openai
 from support.audited import cases

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl_tools.commands import bench

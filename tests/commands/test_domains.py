@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments import registry
 from muarl.environments.configure import place_of
 from muarl.environments.registry import find

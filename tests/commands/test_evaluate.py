@@ -10,7 +10,8 @@ import yaml
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.environments.registry import built_in, find
 
 LLM = ["--agent", "endpoint:gpt-a", "--user", "endpoint:gpt-u@http://localhost:8000/v1"]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments import registry
 from muarl_worlds import data
 from support.viewing import make_run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.runs import roles
 
 RUN = """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.config import load_config
-from muarl.domains.task_kinds import Kind, kind_of
+from muarl.config.load import load_config
+from muarl.domains.tasks import Kind, kind_of
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places

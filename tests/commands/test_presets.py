@@ -8,7 +8,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.presets import presets
-from muarl.config import all_presets, load_config
+from muarl.config.load import all_presets, load_config
 
 
 def test_every_preset_is_listed_with_its_command_and_what_it_is(

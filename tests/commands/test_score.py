@@ -8,15 +8,16 @@ from collections import Counter
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Action, Task
-from muarl.endpoints import Endpoint, parse_endpoint
+from muarl.domains.tasks import Action, Task
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import parse_endpoint
 from muarl.rewards import judge
 from muarl.types.chat import ToolCall
 from muarl_tools.commands import bench
 from muarl_worlds.tau import tau1_benchmark as tau1
 from muarl_worlds.tau import tau2_benchmark as tau2
 from muarl_worlds.tau.mock.domain import Mock
-from muarl_worlds.tau.tau1 import Tau1Retail
+from muarl_worlds.tau.tau1.retail import Tau1Retail
 from support.fake_openai import FakeOpenAI, nonsense, status, text
 
 TABLES = {

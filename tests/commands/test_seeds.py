@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.observe.rundir import RunDirectory
 from muarl_tools.commands.seeds import wait_for
 

@@ -25,7 +25,7 @@ from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError
 from muarl.basics.web.addresses import listen
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.configure import briefing
 from muarl.inference.torch_engine import TorchEngine
 from muarl_tools.serve_model.http import ChatServer

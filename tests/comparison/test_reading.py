@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.audit import Finding, write_findings
+from muarl.audit.findings import Finding, write_findings
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict, write_episodes

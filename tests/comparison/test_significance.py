@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl_tools.compare import significance
-from muarl_tools.compare.groups import indistinct_groups, rank_range
+from muarl_tools.compare.differences import indistinct_groups, rank_range
 from muarl_tools.compare.significance import holm, mcnemar, sign_flip, sign_flip_counts, stratified, t_quantile
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from muarl_tools.compare.comparing import Settings, compare
 from muarl_tools.compare.components import grid_components, seed_components, trial_components
-from muarl_tools.compare.intervals import paired_bootstrap, same_tasks_interval
+from muarl_tools.compare.differences import paired_bootstrap, same_tasks_interval
 from muarl_tools.compare.power import difference_variance, needed, single_variance
 from support.simulated_agents import (
     TRUE_SHARES,

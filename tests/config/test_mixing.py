@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from muarl.basics.errors import ConfigError
-from muarl.config import DomainConfig, RunConfig, dump_config, load_config
+from muarl.config.load import dump_config, load_config
+from muarl.config.sections import DomainConfig, RunConfig
 from muarl.runs.changes import changes
 
 TWO = "domain=[retail-generated, {name: airline-generated, weight: 2}]"

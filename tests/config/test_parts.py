@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute, PlannedRun
+from muarl.config.sections import RunConfig
 
 
 def test_the_parts_are_the_configurations_own_sections() -> None:

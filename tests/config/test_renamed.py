@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RolloutConfig, RunConfig, dump_config, fields_of, load_config
+from muarl.config.load import dump_config, load_config
 from muarl.config.renamed import RENAMED, new_name, translated
+from muarl.config.rollout import RolloutConfig
+from muarl.config.sections import RunConfig, fields_of
 from muarl.runs.changes import changes
 from muarl.runs.own_settings import own_settings
 

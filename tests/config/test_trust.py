@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig, dump_config, load_config
-from muarl.config.approvals import recall, remember
-from muarl.config.trust import to_approve
+from muarl.config.load import dump_config, load_config
+from muarl.config.sections import RunConfig
+from muarl.config.trust import recall, remember, to_approve
 
 STRANGER = "https://stranger.example/v1"
 Write = Callable[..., Path]

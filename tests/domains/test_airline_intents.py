@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS
 from muarl.domains.kit import compact
 from muarl.domains.kit.expert import ServiceExpert
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.language.consent import is_affirmative
 from muarl.types.chat import Message, ToolCall
 from muarl.users.agenda_service import ServiceAgendaUser

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.task_sampling import split_of
+from muarl.domains.generated import split_of
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.airline import catalogue as cat
 from muarl_worlds.tau.airline import policy_checks

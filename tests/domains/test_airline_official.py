@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from muarl.rewards.outcome import do_nothing, gold_world, score
+from muarl.rewards.gold import gold_world
+from muarl.rewards.outcome import do_nothing, score
 from muarl.types.chat import Message, ToolCall
 from muarl_worlds.tau.airline.domain import Airline, airline_database
-from muarl_worlds.tau.tau2_benchmark import task_from_json
+from muarl_worlds.tau.tau2_benchmark.tasks import task_from_json
 
 pytestmark = pytest.mark.data
 

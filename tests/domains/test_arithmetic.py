@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from muarl.domains.arithmetic import compensated_sum
+from muarl_worlds.tau.calculator import compensated_sum
 
 NUMBERS = st.lists(st.one_of(st.floats(), st.integers(-(10**20), 10**20), st.booleans()), max_size=20)
 

@@ -22,7 +22,9 @@ from pydantic import BaseModel
 from muarl.basics.errors import ConfigError, DataError
 from muarl.domains import authoring
 from muarl.domains.authoring import AuthoringWarning
-from muarl.domains.base import Action, Domain, Task, World, tool
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.rewards.gold import check_tasks
 from muarl.types.chat import ToolCall
 

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Action, Task
-from muarl.rewards.outcome import check, gold_digest, gold_world, replay
+from muarl.domains.tasks import Action, Task
+from muarl.rewards.gold import gold_digest, gold_world
+from muarl.rewards.outcome import check
+from muarl.rewards.replay import replay
 from muarl.types.chat import Message, ToolCall
 from muarl_worlds.tau.banking.domain import Banking
 from muarl_worlds.tau.banking.records import banking_database

@@ -8,10 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from muarl.accounts.metering import metered
+from muarl.accounts.budgets import metered
 from muarl.basics.errors import ConfigError, DataError
-from muarl.endpoints import Endpoint
-from muarl.retrieval import Document, EndpointEmbedder, GrepSearch, Knowledge, RatingReranker
+from muarl.endpoints.client import Endpoint
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.embedders import EndpointEmbedder
+from muarl.retrieval.grep import GrepSearch
+from muarl.retrieval.reranking import RatingReranker
 from muarl.retrieval.variants import VARIANTS, variant
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.banking.retrieval import policy

@@ -11,8 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Domain, Task, tool
+from muarl.domains.base import Domain
 from muarl.domains.database import Database
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.types.chat import ToolCall
 
 

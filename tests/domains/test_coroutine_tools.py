@@ -9,7 +9,9 @@ import pytest
 
 from muarl.agents.base import AgentTurn
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.domains.base import Action, Domain, Task, World, tool
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.rewards.outcome import do_nothing, score
 from muarl.rollouts.conversation import run_episode

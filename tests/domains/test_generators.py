@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.generated import SPLITS
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl_worlds.bfcl.requests import RECIPES
 from support import bfcl

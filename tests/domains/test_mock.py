@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.mock.domain import Mock
 from muarl_worlds.tau.mock.records import inbox_database, mock_database

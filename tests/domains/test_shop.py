@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains import people
 from muarl.domains.kit.people import Maker
+from muarl_worlds.tau import people
 from muarl_worlds.tau.retail import catalogue as cat
 from muarl_worlds.tau.retail.domain import Retail, retail_database
 from muarl_worlds.tau.retail.shop import SIZES, ShopSize, make_address, make_tables

@@ -13,7 +13,9 @@ import pytest
 from pydantic import BaseModel
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Database, Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.database import Database
+from muarl.domains.tasks import Task
 from muarl.rewards.gold import check_tasks
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.task_ids import SeededId, parse_id
+from muarl.domains.generated import SeededId, parse_id
 from muarl.environments.registry import built_in
 
 MADE = [name for name in built_in() if name.endswith("-generated") or name.startswith("mcp-")]

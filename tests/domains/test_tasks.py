@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 
 
 @pytest.mark.parametrize(

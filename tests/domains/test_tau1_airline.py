@@ -8,7 +8,7 @@ import json
 import pytest
 
 from muarl.types.chat import ToolCall
-from muarl_worlds.tau.tau1 import Tau1Airline
+from muarl_worlds.tau.tau1.airline import Tau1Airline
 
 SEATS = {"basic_economy": 1, "economy": 2, "business": 3}
 PRICES = {"basic_economy": 50, "economy": 100, "business": 300}

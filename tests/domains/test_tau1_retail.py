@@ -8,7 +8,7 @@ import json
 import pytest
 
 from muarl.types.chat import ToolCall
-from muarl_worlds.tau.tau1 import Tau1Retail
+from muarl_worlds.tau.tau1.retail import Tau1Retail
 
 ADDRESS = {"address1": "1 Elm St", "address2": "", "city": "Reno", "country": "USA", "state": "NV", "zip": "89501"}
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Task
 from muarl.domains.database import Database
+from muarl.domains.tasks import Task
 from muarl.types.chat import ToolCall
-from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
+from muarl_worlds.tau.tau1.airline import Tau1Airline
+from muarl_worlds.tau.tau1.retail import Tau1Retail
 from muarl_worlds.tau.tau1.state import state_text
 
 EMPTY = {"orders": {}, "products": {}, "users": {}}

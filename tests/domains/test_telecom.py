@@ -9,11 +9,12 @@ import re
 import pytest
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Action
 from muarl.domains.database import Database
-from muarl.rewards.outcome import gold_world
+from muarl.domains.tasks import Action
+from muarl.rewards.gold import gold_world
 from muarl.types.chat import ToolCall
-from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, phone_database, telecom_database, telecom_policy
+from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, telecom_policy
+from muarl_worlds.tau.telecom.records import phone_database, telecom_database
 from support.carrier import PHONE, action, agent, around, carrier, device, tables, task, user, world
 
 BOTH = pytest.mark.parametrize("semantics", ["official", "fixed"])

@@ -9,10 +9,11 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.users.agenda import AgendaUserFactory
 from muarl_worlds import install
 from muarl_worlds.tau.telecom.faults import BASE_PRINTS, FAULTS, device_print

@@ -7,11 +7,14 @@ import tomllib
 
 import pytest
 
-from muarl.domains.base import Action, Task
-from muarl.rewards.outcome import do_nothing, gold_world, replay, score
+from muarl.domains.tasks import Action, Task
+from muarl.rewards.gold import gold_world
+from muarl.rewards.outcome import do_nothing, score
+from muarl.rewards.replay import replay
 from muarl.types.chat import Message, ToolCall
 from muarl_worlds import install
-from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, official_policy, phone_database, telecom_database
+from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, official_policy
+from muarl_worlds.tau.telecom.records import phone_database, telecom_database
 
 pytestmark = pytest.mark.data
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint, EndpointSettings, Price
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings, Price
 from muarl.types.chat import ToolSpec
 from support.endpoint_calls import HELLO, Waits, ask, endpoint, failure
 from support.fake_openai import CUT, FakeOpenAI, Script, call, completion, nonsense, slow, status, text
@@ -284,8 +285,7 @@ async def test_what_is_said_of_an_endpoint_that_is_down_agrees(caplog: pytest.Lo
 
 
 async def test_passing_failures_are_said_once_and_an_outage_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    from muarl.endpoints.failures import EndpointFailure
-    from muarl.endpoints.outages import Outages
+    from muarl.endpoints.failures import EndpointFailure, Outages
 
     outages, where = Outages(), EndpointSettings(model="m")
     passing = EndpointFailure("HTTP 500: no", where, "user", again=True)

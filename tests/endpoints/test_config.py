@@ -8,8 +8,7 @@ import pickle
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.endpoints import EndpointSettings, Price, parse_endpoint
-from muarl.endpoints.config import check_url
+from muarl.endpoints.config import EndpointSettings, Price, check_url, parse_endpoint
 
 
 def test_spec_with_and_without_url(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
 from muarl.endpoints.connections import Connections
 from muarl.endpoints.failures import HTTPStatusError
 from support.fake_openai import Answer, FakeOpenAI, text

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint, EndpointSettings, PromptRefused
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
+from muarl.endpoints.failures import PromptRefused
 from support.endpoint_calls import HELLO, Waits, ask, endpoint, failure
 from support.fake_openai import CUT, FakeOpenAI, Script, completion, nonsense, slow, status, text
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl.environments import registry
 from muarl.environments.audit_rules import RulesOfRuns, domain_with_tools, known_names, rules_named, rules_recorded
 from muarl.environments.environment import Environment

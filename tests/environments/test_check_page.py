@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.domains.checking import Check, KeptRule, Problem, RuleKeeper, RuleTable
-from muarl_tools import check_environment as checks
+from muarl_tools.check_environment import every as checks
 from muarl_tools.check_environment.every import CheckOutcome
 from muarl_tools.check_environment.page import CheckPage, page_of
 

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from loop_kit import Puppet
-from muarl.audit.rules_file import FILE, read_rules
+from muarl.audit.rules import FILE, read_rules
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Action, Domain, Task, tool
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments import place as place_module
 from muarl.environments.configure import place_of
 from muarl.environments.draws import draw_made
@@ -31,7 +33,8 @@ from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.rewards import outcome
 from muarl.rewards.judge import FixedJudge
-from muarl.rollouts.conversation import Rules, run_episode
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Rules
 from muarl.runs.context import keep_own_rules
 from muarl.runs.roles import Cast, check_fits
 from muarl.runs.tasks import check_gold

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import DataError
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.registry import find
-from muarl_tools.check_environment import CheckContext, run_checks
+from muarl_tools.check_environment.context import CheckContext
 from muarl_tools.check_environment.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
-from muarl_tools.check_environment.every import CHECKS, CheckOutcome, run_check
+from muarl_tools.check_environment.every import CHECKS, CheckOutcome, run_check, run_checks
 from muarl_worlds import install
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server

@@ -10,7 +10,7 @@ import pytest
 from muarl import Action, Database, Environment, KnowledgeDomain, Task, discoverable, load_environment, tool
 from muarl.basics.errors import DataError
 from muarl.domains.checking import Checked
-from muarl.retrieval import Document
+from muarl.retrieval.documents import Document
 from muarl_tools.check_environment.context import CheckContext
 from muarl_tools.check_environment.documents import documents
 

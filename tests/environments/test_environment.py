@@ -12,7 +12,9 @@ import pytest
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError, DataError, MuarlError, OwnCodeError
 from muarl.domains.auditing import UNDECLARED, AuditRules
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.environments.play import play_tasks
 from muarl.environments.registry import find

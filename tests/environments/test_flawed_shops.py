@@ -14,8 +14,8 @@ import pytest
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.domains.base import Action, Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Action, Task
 from muarl.environments import registry
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
@@ -23,9 +23,9 @@ from muarl.environments.play import play_in
 from muarl.rewards.outcome import score
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
-from muarl_tools.check_tasks import TaskReport, check_source, open_source
 from muarl_tools.check_tasks.page import page_of
-from muarl_tools.check_tasks.sources import TaskSource
+from muarl_tools.check_tasks.run import TaskReport, check_source
+from muarl_tools.check_tasks.sources import TaskSource, open_source
 from muarl_tools.commands.tasks_check import _print
 from muarl_worlds.environments.retail import RETAIL
 

@@ -19,7 +19,7 @@ from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.domains.authoring import AuthoringWarning
 from muarl.environments.configure import place_of
 from muarl.environments.log_tasks import CHANGED_NOTHING, Dropped, snapshot, task_of

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from muarl.basics.errors import MuarlError
-from muarl.domains.base import Action, Task
-from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.domains.tasks import Action, Task
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
 from muarl.environments.log_users import TRIES, read_story, retell
 from muarl.environments.task_files import FiledTask
 from support.fake_openai import FakeOpenAI, status, text

@@ -14,18 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loop_kit import Puppet, call, say
+from muarl.accounts.budgets import Budget
 from muarl.agents.base import AgentTurn
 from muarl.agents.endpoint import EndpointAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Domain, Task, tool
-from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
 from muarl.environments.benchmark import BenchmarkPlace, Mode
 from muarl.environments.registry import find, names
 from muarl.rollouts.conversation import run_episode
-from muarl.rollouts.rollout import Budget, Usage
 from muarl.runs.eval_agent import Nobody
 from muarl.types.chat import GREETING, Message, ToolCall
-from muarl.types.episode import Episode, StopReason
+from muarl.types.episode import Episode, StopReason, Usage
 from muarl_worlds.tau.protocol import DONE, trial_seeds
 from support.fake_openai import FakeOpenAI, completion, text
 from support.fake_openai import call as sent_call

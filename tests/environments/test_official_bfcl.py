@@ -16,14 +16,15 @@ from muarl.agents.base import AgentTurn
 from muarl.agents.prompted import PromptedAgent
 from muarl.backends.users import make_users
 from muarl.cli.main import app
-from muarl.config import load_config
-from muarl.domains.base import Task
+from muarl.config.load import load_config
+from muarl.domains.tasks import Task
 from muarl.environments.configure import place_of
 from muarl.environments.place import Place
 from muarl.environments.places import Places
 from muarl.environments.play import local_executor
 from muarl.environments.registry import find
-from muarl.rollouts.rollout import RolloutRequest, rollout
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import rollout
 from muarl.runs.tasks import check_may_train
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason

@@ -9,8 +9,8 @@ import pytest
 
 from loop_kit import Puppet, call, say
 from muarl.agents.base import AgentTurn
-from muarl.rollouts.conversation import Limits, Rules, run_episode
-from muarl.rollouts.rules import LenientRules
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import LenientRules, Limits, Rules
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason
 from muarl_worlds.acebench.protocol import AceRules

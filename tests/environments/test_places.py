@@ -13,7 +13,8 @@ from muarl.accounts.metrics import DOMAIN
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.environments.configure import place_of, places_of
 from muarl.environments.places import Places, Shares
 from muarl.environments.play import play_in

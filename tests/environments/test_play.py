@@ -13,7 +13,7 @@ import pytest
 
 import muarl
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.task_addresses import TaskAddress

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments import recorded
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import replay_recorded, world_of

@@ -16,7 +16,9 @@ from muarl.environments import registry
 from muarl.environments.environment import Environment
 
 LIBRARY = '''
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.tasks import Action, Task
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 
 

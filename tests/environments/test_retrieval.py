@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig, load_config
-from muarl.config.retrieval import RetrievalConfig
+from muarl.config.load import load_config
+from muarl.config.rollout import RetrievalConfig
+from muarl.config.sections import RunConfig
 from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.environments.retrieval import as_recorded, models_of, searched, with_models
-from muarl.retrieval import EndpointReranker, HashedEmbedder, RatingReranker
+from muarl.retrieval.embedders import HashedEmbedder
+from muarl.retrieval.reranking import EndpointReranker, RatingReranker
 from muarl.runs.prices import Bounds, check_prices, with_prices
 from muarl.runs.roles import Cast
 from muarl_worlds.tau.protocol import tau2

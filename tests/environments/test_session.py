@@ -10,7 +10,8 @@ import pytest
 import muarl
 from muarl.agents.outside import SampledTokens, as_message
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.types.chat import Message, to_openai

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.domains.base import Action, Task
-from muarl_tools.check_tasks import RULES, check_source, open_source
+from muarl.domains.tasks import Action, Task
+from muarl_tools.check_tasks.findings import RULES
+from muarl_tools.check_tasks.run import check_source
+from muarl_tools.check_tasks.sources import open_source
 from support.checked_tasks import (
     ADDRESS,
     FIND,

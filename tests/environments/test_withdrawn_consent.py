@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from support import mcp
 from support.environments import MADE, ON_SERVERS

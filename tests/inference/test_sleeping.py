@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.inference.base import SamplingParams, SleepingSampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.core import VllmCore

@@ -20,7 +20,7 @@ from muarl.backends.engines import Backend
 from muarl.backends.models import load_model
 from muarl.backends.users import make_users
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.configure import places_of
 from muarl.environments.play import play_in
 from muarl.inference.base import SamplingParams

@@ -18,9 +18,10 @@ from transformers import PreTrainedModel
 from muarl.agents.base import AgentTurn
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.learning.checkpoints import load_policy, save_policy
-from muarl.learning.learner import LearnerConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.types.chat import Message
 from muarl.types.episode import TokenTrace
 from support.chat_families import CASES, TOOLS, UNTEMPLATED, Case, by_template, call, form, modes, result, tokenizer

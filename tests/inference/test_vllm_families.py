@@ -19,9 +19,11 @@ from muarl.backends.vllm import NOT_REPLACED, takes_weights
 from muarl.basics.errors import CheckpointError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.learning.checkpoints import load_policy, save_policy
-from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig, LoraSettings
 from muarl_tools.export import ExportOptions
 from muarl_tools.export.hf import export
 from support.likelihood import gap, is_greedy

@@ -25,7 +25,7 @@ from muarl.inference.vllm.process import ServerProcess
 from muarl.inference.vllm.server import TOKEN, bind
 from muarl.inference.vllm.servers import Transport, VllmServers, connect_servers, start_servers
 from muarl.inference.vllm.settings import VllmSettings
-from muarl.rollouts.rollout import requests_for
+from muarl.rollouts.episode_runner import requests_for
 from muarl.types.episode import Verdict
 from support import fake_vllm
 from support.fake_vllm import CRASH, HANG, SLOW

@@ -13,13 +13,13 @@ from muarl.backends.engines import Backend
 from muarl.backends.local import local_learner
 from muarl.backends.vllm import transport, vllm_settings
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute
 from muarl.inference.vllm import settings as settings_module
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.settings import VllmSettings, engine_arguments, environ, environment, weights_alone
 from muarl.learning.checkpoints import Policy
-from muarl.learning.learner import LearnerConfig
+from muarl.learning.settings import LearnerConfig
 from support.tiny_families import GENERIC, OWN, tiny_family
 from support.waiting import happened
 

@@ -18,7 +18,7 @@ from art import tau_bench
 
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.web.addresses import listen
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.rewards.judge import FixedJudge

@@ -80,7 +80,7 @@ async def test_what_cannot_be_played_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_what_an_endpoint_holds_open_in_the_background_is_closed_at_exit() -> None:
     program = """
 import sys
-from muarl.endpoints import Endpoint
+from muarl.endpoints.client import Endpoint
 from muarl_integrations.blocking import run
 endpoint = Endpoint(model="m", base_url=sys.argv[1], api_key="")
 print(run(endpoint.chat([{"role": "user", "content": "Hi."}])).content)

@@ -19,7 +19,7 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.scorer import Score
 from inspect_ai.solver._task_state import sample_state
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message, to_openai

@@ -21,7 +21,7 @@ from openenv.core.llm_client import ToolCall as OpenEnvCall
 
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.seeds import derive_seed
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.types.chat import Message, to_openai

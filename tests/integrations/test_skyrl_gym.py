@@ -14,7 +14,7 @@ import skyrl_gym
 from skyrl_gym.envs.registration import deregister
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.rewards.judge import FixedJudge

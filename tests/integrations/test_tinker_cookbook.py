@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerFast
 
 import muarl
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.rewards.judge import FixedJudge

@@ -14,7 +14,7 @@ import pytest
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.extras import is_installed
 from muarl.basics.seeds import derive_seed
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.types.chat import Message
@@ -22,7 +22,8 @@ from support.scripted_replies import Outcome
 from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
 
 with as_if_installed():
-    from muarl_integrations.trl import OVER, LedByTools, UserAsTool
+    from muarl_integrations.blocking import OVER
+    from muarl_integrations.trl import LedByTools, UserAsTool
 
 beside_trl = pytest.mark.skipif(not is_installed("trl"), reason="TRL is not installed")
 """Of many conversations, which take minutes; a few are compared without TRL, too."""

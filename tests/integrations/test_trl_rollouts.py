@@ -17,7 +17,7 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.extras import is_installed
 from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.choice import chat_format
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.types.chat import Message
 from support.scripted_replies import Outcome

@@ -16,7 +16,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.extras import is_installed
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.results import PlayResult

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.language.coherence import broken, evidence, incoherent, read_table, used_in
 from muarl.types.chat import Message
 from muarl.user_errors.conduct import find_all

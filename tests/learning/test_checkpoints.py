@@ -15,16 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 
 from muarl.basics.errors import CheckpointError, MuarlError
 from muarl.learning import checkpoint_files
-from muarl.learning.checkpoints import (
-    TrainerState,
-    check_policy,
-    checkpoint_path,
-    latest_checkpoint,
-    list_checkpoints,
-    load_policy,
-    save_policy,
-)
-from muarl.learning.state_files import StateReader
+from muarl.learning.checkpoint_folders import checkpoint_path, latest_checkpoint, list_checkpoints
+from muarl.learning.checkpoints import check_policy, load_policy, save_policy
+from muarl.learning.state_files import StateReader, TrainerState
 
 
 @pytest.fixture

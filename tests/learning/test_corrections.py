@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.learning.corrections import correct
-from muarl.learning.learner import LearnerConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
 from muarl.learning.loss_options import PolicyLossConfig, PolicyLossOptions
-from muarl.learning.losses import Totals, gap_summary, logprob_gap, merge_metrics, policy_gradient_loss
+from muarl.learning.losses import Totals, correct, gap_summary, logprob_gap, merge_metrics, policy_gradient_loss
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 
 KINDS = ("token", "sequence")
 PLAIN = PolicyLossConfig(dual_clip=None)

@@ -10,9 +10,11 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from muarl.basics.errors import ConfigError
 from muarl.learning.checkpoints import load_policy, save_policy
-from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig, LoraSettings
 from muarl.models.weights import as_stored
 from support.tiny_families import GENERIC, OWN, tiny_family
 

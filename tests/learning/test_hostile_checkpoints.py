@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import CheckpointError
 from muarl.cli.main import app
+from muarl.learning.checkpoint_files import MANIFEST, MOST
 from muarl.learning.checkpoints import check_policy, check_whole, load_policy, save_policy
-from muarl.learning.manifest import MANIFEST, MOST
 from muarl.planning.models import shape_from_config
 
 DEEP = "[" * 200_000

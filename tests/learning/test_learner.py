@@ -16,11 +16,13 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader
-from muarl.learning.forward import selected_logprobs
-from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import Learner, TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.learning.settings import LearnerConfig
 from muarl.learning.state_files import StateReader
+from muarl.learning.steps import selected_logprobs
 from muarl.models.path import path_of
 
 Build = Callable[..., TorchLearner]

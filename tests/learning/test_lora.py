@@ -16,9 +16,11 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3For
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import load_policy
-from muarl.learning.forward import selected_logprobs
-from muarl.learning.learner import LoraSettings, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.packing import Batch, pack
+from muarl.learning.settings import LoraSettings
+from muarl.learning.steps import selected_logprobs
 from muarl.models.adapters import base_only
 from muarl.models.generic import GenericPath
 from muarl.models.path import OwnPath

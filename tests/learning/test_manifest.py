@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.basics.errors import CheckpointError, MuarlError
-from muarl.learning import checkpoint_files, manifest, retention
-from muarl.learning.checkpoints import check_whole, checkpoint_path, list_checkpoints, load_policy, save_policy
-from muarl.learning.manifest import MANIFEST, file_sum, seal, verify
+from muarl.learning import checkpoint_files, retention
+from muarl.learning.checkpoint_files import MANIFEST, file_sum, seal, verify
+from muarl.learning.checkpoint_folders import checkpoint_path, list_checkpoints
+from muarl.learning.checkpoints import check_whole, load_policy, save_policy
 from muarl.learning.retention import Retention, newest_whole, prune_checkpoints, set_aside, tidy
 from muarl.learning.state_files import TrainerState
 
@@ -95,8 +96,8 @@ def test_what_was_changed_on_purpose_can_be_used(root: Path) -> None:
 
 def test_a_file_is_read_once_by_a_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
-    original = manifest.file_sum
-    monkeypatch.setattr(manifest, "file_sum", lambda path: read.append(path) or original(path))
+    original = checkpoint_files.file_sum
+    monkeypatch.setattr(checkpoint_files, "file_sum", lambda path: read.append(path) or original(path))
     folder = checkpoint_path(root, 3)
     check_whole(folder)
     once = len(read)

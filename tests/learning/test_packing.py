@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from transformers import Qwen3ForCausalLM
 
 from muarl.basics.errors import ConfigError
-from muarl.learning.forward import selected_logprobs
 from muarl.learning.packing import Batch, Rows, Sample, pack
+from muarl.learning.steps import selected_logprobs
 from muarl.models.generic import GenericPath
 from muarl.models.path import ModelPath, path_of
 from muarl.models.support import support_of

@@ -13,8 +13,8 @@ from transformers import AutoTokenizer, GenerationConfig, PreTrainedTokenizerFas
 
 from muarl.chat_formats.choice import own_template
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
+from muarl.learning.checkpoint_files import MANIFEST
 from muarl.learning.checkpoints import check_whole, load_policy, load_tokenizer, save_policy
-from muarl.learning.manifest import MANIFEST
 from muarl.learning.release import ModelNotes, model_card
 from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
 
@@ -133,7 +133,7 @@ def test_whole_conversations_of_a_generated_domain(
 
     from muarl.agents.expert import ExpertAgent
     from muarl.backends.users import make_users
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.environments.configure import places_of
     from muarl.environments.play import play_in
 

@@ -11,10 +11,12 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from muarl.learning.groups import group_samples
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.advantages import group_samples
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Batch, Sample, episode_numbers
+from muarl.learning.settings import LearnerConfig
 from muarl.types.episode import Episode, StopReason, TokenTrace, Verdict
 
 

@@ -13,9 +13,10 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.learning.checkpoint_files import MANIFEST
 from muarl.learning.checkpoints import check_whole, load_policy, save_policy
-from muarl.learning.learner import Learner, PolicyLossConfig
-from muarl.learning.manifest import MANIFEST
+from muarl.learning.learner import Learner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.packing import Sample
 from muarl.learning.workers import MultiProcessLearner
 from support.sharded import demonstrations, episodes, one, run, same_metrics, same_weights, settings, several

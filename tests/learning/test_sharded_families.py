@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from muarl.learning.checkpoints import save_policy
-from muarl.learning.learner import LoraSettings, PolicyLossConfig
+from muarl.learning.loss_options import PolicyLossConfig
+from muarl.learning.settings import LoraSettings
 from support.sharded import episodes, one, run, same_adapters, same_metrics, same_weights, settings, several
 from support.tiny_families import GENERIC, tiny_family
 

@@ -18,7 +18,8 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3For
 
 from muarl.basics.errors import CheckpointError, InfrastructureError, MuarlError
 from muarl.learning.checkpoints import save_policy
-from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig
+from muarl.learning.loss_options import PolicyLossConfig
+from muarl.learning.settings import LearnerConfig, LoraSettings
 from muarl.learning.workers import MultiProcessLearner
 from muarl.models.weights import as_stored
 from support.sharded import (

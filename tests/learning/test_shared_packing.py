@@ -10,8 +10,10 @@ import torch
 from transformers import Qwen3ForCausalLM
 
 from muarl.basics.errors import ConfigError
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.learning.settings import LearnerConfig
 from muarl.models.layout import SHARE_FROM
 
 

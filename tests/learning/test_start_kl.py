@@ -11,10 +11,12 @@ import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from muarl.learning import learner as learners
-from muarl.learning.forward import selected_logprobs
-from muarl.learning.learner import LearnerConfig, LoraSettings, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.learning.settings import LearnerConfig, LoraSettings
+from muarl.learning.steps import selected_logprobs
 from muarl.models.path import path_of
 
 Make = Callable[..., TorchLearner]

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from muarl.models.norm import rms_norm
+from muarl.models.backward import rms_norm
 
 
 @pytest.mark.parametrize("shape", [(5, 8), (4, 3, 8), (0, 8)])

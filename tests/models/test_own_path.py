@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from muarl.models import decoder_cached, prefill_spans
+from muarl.models import cached_attention, decoder_cached
+from muarl.models.cached_attention import untouched_zeros
 from muarl.models.decoder_cached import CachedDecoder
 from muarl.models.path import OwnPath, path_of
 from muarl.models.support import OWN_FAMILIES, support_of
-from muarl.models.untouched import untouched_zeros
 from support.tiny_families import OWN, VOCAB, tiny_family
 
 
@@ -111,7 +111,7 @@ def test_long_prompts_are_read_in_pieces_that_look_only_at_what_is_before_them(
         return attention(query, keys, *others, **named)
 
     def logits(piece: int) -> torch.Tensor:
-        monkeypatch.setattr(prefill_spans, "PIECE", piece)
+        monkeypatch.setattr(cached_attention, "PIECE", piece)
         looked.clear()
         cached = CachedDecoder(model, slots=2, positions=64, device=torch.device("cpu"), dtype=torch.float32)
         both = torch.tensor([0, 1])
@@ -135,9 +135,9 @@ def test_long_prompts_are_read_in_pieces_that_look_only_at_what_is_before_them(
 def test_masks_hide_what_is_beyond_each_tokens_reach_for_every_group(
     piece: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefill_spans, "PIECE", piece)
+    monkeypatch.setattr(cached_attention, "PIECE", piece)
     starts, lengths, span = torch.tensor([0, 9, 4]), torch.tensor([6, 7, 1]), 16
-    found = prefill_spans.spans_of(starts, lengths, 7, span)
+    found = cached_attention.spans_of(starts, lengths, 7, span)
     assert [(s.first, s.end) for s in found] == ([(0, 7)] if piece == 512 else [(0, 3), (3, 6), (6, 7)])
     for part in found:
         reach = [

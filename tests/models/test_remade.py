@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from muarl.models import decoder
-from muarl.models.remade import Make, make_once, remaking
+from muarl.models.backward import Make, make_once, remaking
 from support.tiny_qwen3 import tiny
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from muarl.learning import forward
+from muarl.learning import steps
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.models import scoring
 from muarl.models.generic import GenericPath
@@ -113,5 +113,5 @@ def test_a_model_s_whole_update_holds_no_more(fast: bool, monkeypatch: pytest.Mo
     (rows,) = pack(batch, token_budget=length)
     with Largest() as seen:
         path = path_of(model) if fast else GenericPath(model, support_of({"model_type": "unknown"}))
-        forward.selected_logprobs(path, rows, recompute=True).logprobs.sum().backward()
+        steps.selected_logprobs(path, rows, recompute=True).logprobs.sum().backward()
     assert seen.numbers <= 64 * vocab < (length - 10) * vocab / 6

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
-from muarl.models import step_attention
+from muarl.models import cached_attention
 from support.tiny_qwen3 import tiny
 
 
@@ -34,18 +34,18 @@ def test_rows_one_by_one_find_what_all_together_find(
         store[:, :, :common] = store[lead, :, :common].clone()
     query = torch.randn(len(own), kv, groups, 8, generator=drawn)
     lengths = [common + n for n in own]
-    bias = step_attention.step_bias(torch.tensor(lengths) - 1, common, 32)
-    together = step_attention.together(query, keys, values, slots, bias, (lead, common), span=32)
+    bias = cached_attention.step_bias(torch.tensor(lengths) - 1, common, 32)
+    together = cached_attention.together(query, keys, values, slots, bias, (lead, common), span=32)
     rows = list(zip(slots.tolist(), lengths, strict=True))
-    found = step_attention.row_by_row(query, keys, values, rows, (lead, common))
+    found = cached_attention.row_by_row(query, keys, values, rows, (lead, common))
     torch.testing.assert_close(found, together, atol=1e-5, rtol=1e-4)
-    whole = step_attention.row_by_row(query, keys, values, rows, (lead, 0))
+    whole = cached_attention.row_by_row(query, keys, values, rows, (lead, 0))
     torch.testing.assert_close(found, whole, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("wide", [1, 1 << 20], ids=["row by row", "together"])
 def test_an_engine_samples_the_model_s_own_distribution_either_way(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_attention, "WIDE", wide)
+    monkeypatch.setattr(cached_attention, "WIDE", wide)
     model = tiny()
     engine = TorchEngine(model, max_slots=4, max_context=160)
     common = [3 + n % 40 for n in range(70)]

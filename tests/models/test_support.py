@@ -10,7 +10,6 @@ import pytest
 
 from muarl.backends.vllm import takes_weights
 from muarl.basics.errors import CheckpointError
-from muarl.models import releases
 from muarl.models import support as support_module
 from muarl.models.generic_cached import _is_only_attention
 from muarl.models.support import OWN_FAMILIES, VERIFIED_FAMILIES, support_of
@@ -104,17 +103,17 @@ def test_a_family_without_tests_says_so() -> None:
 
 @pytest.mark.parametrize("here", ["4.57.6", "5.9.0", "5.16.1"])
 def test_an_older_transformers_is_refused_where_it_has_to_compute(here: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(releases, "version", lambda _name: here)
+    monkeypatch.setattr(support_module, "version", lambda _name: here)
     words = rf"^here: model_type 'gemma2' \(another kind of layer\): .*{re.escape(here)} is installed: pip install"
     with pytest.raises(CheckpointError, match=words):
         support_of({"model_type": "gemma2"}, "here")
     assert support_of({"model_type": "llama"}).path == "own"
     for newer in ("5.17.0", "5.23.0.dev0", "6.0"):
-        monkeypatch.setattr(releases, "version", lambda _name, newer=newer: newer)
+        monkeypatch.setattr(support_module, "version", lambda _name, newer=newer: newer)
         assert support_of({"model_type": "gemma2"}).path == "generic"
 
 
 def test_the_oldest_release_is_told_where_people_look(repository: Path) -> None:
     for file in ("pyproject.toml", "docs/installation.md", "docs/models.md"):
         text = (repository / file).read_text(encoding="utf-8")
-        assert re.search(rf"\b{re.escape(releases.GENERIC_NEEDS)}\b", text), file
+        assert re.search(rf"\b{re.escape(support_module.GENERIC_NEEDS)}\b", text), file

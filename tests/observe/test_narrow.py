@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from muarl.environments.registry import names
-from muarl.observe.narrow import print_narrow
+from muarl.observe.screen import print_narrow
 from muarl_tools.commands import domains
 
 HEAD = ("run", "kind", "success", "began")

@@ -7,8 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from muarl.observe.progress import Progress, clock, figure, rate_text
-from muarl.observe.stages import JobStages, roughly
+from muarl.observe.progress import JobStages, Progress, clock, figure, rate_text, roughly
 
 
 class Clock:

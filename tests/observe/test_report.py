@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from muarl.audit import Finding, write_findings
+from muarl.audit.findings import Finding, write_findings
 from muarl.audit.summary import AuditSummary
 from muarl.basics.errors import MuarlError
 from muarl.domains.auditing import UNDECLARED, AuditRules
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.charts import Series, area_chart, line_chart, number, percent, smooth, ticks
 from muarl.pages.conversations import choose_tasks

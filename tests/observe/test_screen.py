@@ -22,7 +22,7 @@ from muarl.backends.plans import plan_of
 from muarl.basics.untrusted import visible
 from muarl.cli.chat_screen import introduce
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.domains.mcp.client import ServerTool
 from muarl.observe.screen import Screen

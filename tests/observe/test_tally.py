@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muarl.observe.tally import Tally
+from muarl.observe.progress import Tally
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 
 

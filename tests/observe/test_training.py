@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.observe.training import idle_text, training_summary, what_went_wrong
+from muarl.observe.headline import idle_text, training_summary, what_went_wrong
 from muarl.report.report import ReportData, render
-from muarl.signs import no_update
+from muarl.sign_rules import no_update
 
 
 def rows(*updated: bool) -> list[dict[str, Any]]:

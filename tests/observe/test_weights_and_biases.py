@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
-from muarl.observe.loggers import make_logger
+from muarl.config.load import load_config
+from muarl.observe.loggers import ID_FILE, WandbSettings, make_logger
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.weights_and_biases import ID_FILE, WandbSettings
 from muarl.runs.context import prepare
 
 

@@ -14,10 +14,12 @@ import muarl.models.decoder as fast_path
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_tokenizer
-from muarl.learning.forward import selected_logprobs
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.learning.settings import LearnerConfig
+from muarl.learning.steps import selected_logprobs
 from muarl.models.path import path_of
 from muarl.models.scoring import linear_logprobs
 from muarl.planning import memory

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 from muarl.backends.model_support import check_present, model_shape
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.cli.main import app
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
+from muarl.config.sections import RunConfig
 from muarl.planning.assumptions import GPUS, Assumptions, assume
 from muarl.planning.models import PUBLISHED
 from muarl.planning.nearest import nearest
@@ -82,7 +83,7 @@ def test_a_plan_for_people_names_every_part_and_every_assumption() -> None:
 
 def test_a_published_model_needs_neither_weights_nor_torch() -> None:
     script = (
-        "import sys; from muarl.config import load_config; from muarl.planning.assumptions import Assumptions\n"
+        "import sys; from muarl.config.load import load_config; from muarl.planning.assumptions import Assumptions\n"
         "from muarl.backends.plans import plan_of; from muarl.config.parts import PlannedRun\n"
         f"plan_of(PlannedRun.of(load_config('quickstart', {list(BIG)})), Assumptions(), lambda: None)\n"
         "print('torch' in sys.modules)"

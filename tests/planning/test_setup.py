@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import PUBLISHED

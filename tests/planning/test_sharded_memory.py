@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.model_support import model_shape
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.planning import memory
 from muarl.planning.memory import LearnerSetup
 from support.sharded import episodes, settings, several

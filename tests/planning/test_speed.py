@@ -11,8 +11,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from muarl.learning.forward import selected_logprobs
 from muarl.learning.packing import Batch, Sample, pack
+from muarl.learning.steps import selected_logprobs
 from muarl.models.path import path_of
 from muarl.planning import speed
 from muarl.planning.assumptions import Assumptions

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.planning.assumptions import Assumptions, assume

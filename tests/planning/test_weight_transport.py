@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute, PlannedRun
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import published

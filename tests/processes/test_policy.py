@@ -18,7 +18,7 @@ from muarl.backends.engines import Backend, policy_executor
 from muarl.backends.models import load_model
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute, PlannedRun
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places

@@ -32,7 +32,7 @@ SMALL = [
 @pytest.fixture(scope="session")
 def base_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of ``muarl base`` on a model of 32 x 2: it has begun to speak and to end its turns."""
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.recipes import pretraining as base
 
     small = ["hidden=32", "layers=2", "heads=4", "steps=60", "batch=8", "conversations=60"]
@@ -50,7 +50,7 @@ def configure(configure_in: Callable[..., Any], tmp_path: Path) -> Callable[...,
 @pytest.fixture(scope="session")
 def configure_in(base_run: Path) -> Callable[..., Any]:
     """``configure_in(folder, "rl.steps=2")``: the same in runs of a folder, for runs that several tests share."""
-    from muarl.config import load_config
+    from muarl.config.load import load_config
 
     def build(folder: Path, *overrides: str, name: str = "run") -> Any:
         return load_config("quickstart", options(base_run, folder, *overrides, f"name={name}"))

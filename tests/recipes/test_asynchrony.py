@@ -19,14 +19,16 @@ from muarl.backends.engines import Backend
 from muarl.backends.local import learner_settings
 from muarl.backends.models import load_model
 from muarl.backends.users import make_users
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.environments.configure import places_of
 from muarl.environments.play import play_in
 from muarl.inference.torch_engine import TorchEngine
-from muarl.learning.checkpoints import checkpoint_path, load_policy
-from muarl.learning.learner import PolicyLossConfig, TorchLearner
+from muarl.learning.checkpoint_folders import checkpoint_path
+from muarl.learning.checkpoints import load_policy
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
 from muarl.recipes.training import loss_settings as updates

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS
 from muarl.cli.main import app
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.environments.registry import find
 from muarl.learning.checkpoints import load_policy, load_tokenizer, save_policy
 from muarl.learning.learner import TorchLearner

@@ -163,7 +163,7 @@ def test_an_agent_alone(evaluate: Callable[..., Any], server: FakeOpenAI, name: 
      ("tau2-telecom", "base", 0.0), ("tau1-retail", "test", 7 / 115), ("tau1-airline", "test", 19 / 50)],
 )  # fmt: skip
 def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split: str, floor: float) -> None:
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.observe.progress import Progress
     from muarl.recipes.evaluate import baseline_scores
     from muarl.runs.roles import Cast

@@ -71,7 +71,7 @@ def test_an_evaluation_that_called_its_checkpoint_policy_goes_on(
 ) -> None:
     """As versions did that knew no other name."""
     from muarl.basics.errors import ConfigError
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
     from muarl.rollouts.episode_runner import requests_for
     from muarl.runs.results_store import ResultsStore
     from muarl.types.chat import Message

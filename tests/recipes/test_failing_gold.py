@@ -10,10 +10,10 @@ import pytest
 
 from muarl.backends.models import load_model
 from muarl.basics.errors import DataError
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.environments.configure import place_of
 from muarl.environments.places import Places
-from muarl.learning.checkpoints import latest_checkpoint
+from muarl.learning.checkpoint_folders import latest_checkpoint
 from muarl.recipes import rl
 from muarl.runs import tasks
 from muarl.runs.context import open_context

@@ -15,7 +15,8 @@ import pytest
 
 from muarl.basics.errors import MuarlError
 from muarl.basics.files import append_line, free_space, size_text, write_text
-from muarl.learning.checkpoints import check_whole, list_checkpoints
+from muarl.learning.checkpoint_folders import list_checkpoints
+from muarl.learning.checkpoints import check_whole
 from muarl.learning.learner import TorchLearner
 from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.types.episode import Episode, Verdict

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from muarl.learning.checkpoints import checkpoint_path, list_checkpoints
+from muarl.learning.checkpoint_files import MANIFEST
+from muarl.learning.checkpoint_folders import checkpoint_path, list_checkpoints
 from muarl.learning.learner import TorchLearner
-from muarl.learning.manifest import MANIFEST
 from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from muarl.config.coldstart import SCENARIOS
+from muarl.config.stages import SCENARIOS
 from muarl.domains.mcp.servers import server
-from muarl.learning.checkpoints import list_checkpoints
-from muarl.learning.manifest import MANIFEST
+from muarl.learning.checkpoint_files import MANIFEST
+from muarl.learning.checkpoint_folders import list_checkpoints
 from support.environments import ON_SERVERS
 from support.killing import NOT_COMPARED, Host, dataset, episodes, lasting, litter, live_and_die, rows
 

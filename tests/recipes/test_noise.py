@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.configure import places_of
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests

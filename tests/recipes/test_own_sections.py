@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from muarl.config import RlConfig, RunConfig
+from muarl.config.rl import RlConfig
+from muarl.config.sections import RunConfig
 from muarl.recipes import evaluate, redteam, rl, sft, user_model
 
 Configure = Callable[..., RunConfig]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from muarl.accounts.metrics import is_success
 from muarl.cli.main import app
-from muarl.domains.task_kinds import kind_of
+from muarl.domains.tasks import kind_of
 from muarl.environments.task_files import read_tasks
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl

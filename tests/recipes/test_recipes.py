@@ -16,7 +16,7 @@ from transformers import Qwen3ForCausalLM
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.system import usable_cores
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments import registry
 from muarl.environments.configure import places_of
 from muarl.learning.checkpoints import load_policy

@@ -7,10 +7,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from muarl.audit import read_findings
+from muarl.audit.findings import read_findings
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.configure import places_of
 from muarl.environments.registry import find
 from muarl.recipes import evaluate, redteam

@@ -7,8 +7,7 @@ import pytest
 from muarl.backends import checkpoint_names
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, is_shipped, shipped_with
 from muarl.basics.errors import CheckpointError
-from muarl.config import load_config
-from muarl.config.load import preset_names
+from muarl.config.load import load_config, preset_names
 from muarl.environments.registry import find
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.tiny import pieces_of

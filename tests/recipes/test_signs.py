@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.learning.checkpoint_paths import checkpoint_path
+from muarl.learning.checkpoint_folders import checkpoint_path
 from support.fake_openai import FakeOpenAI, text
 
 Muarl = Callable[..., Any]
@@ -49,7 +49,7 @@ def test_a_training_that_runs_away_stops_with_a_checkpoint_and_goes_on(muarl: Mu
 
 
 def test_a_sign_that_there_is_none_of_is_refused() -> None:
-    from muarl.config import load_config
+    from muarl.config.load import load_config
 
     assert load_config("quickstart", ["rl.stop_on=no-signal"]).rl.stop_on == ("no-signal",)
     assert load_config("quickstart", ["rl.stop_on=[no-signal,user-breaks-down]"]).rl.stop_on[1] == "user-breaks-down"

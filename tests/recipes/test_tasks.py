@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
-from muarl.domains.base import Task
+from muarl.config.load import load_config
+from muarl.domains.tasks import Task
 from muarl.environments import draws
 from muarl.environments.benchmark import draw_of
 from muarl.environments.configure import place_of

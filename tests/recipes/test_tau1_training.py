@@ -17,8 +17,8 @@ from muarl.accounts.metrics import DOMAIN
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
-from muarl.domains.base import Task
+from muarl.config.load import load_config
+from muarl.domains.tasks import Task
 from muarl.environments.configure import place_of, places_of
 from muarl.environments.draws import by_database
 from muarl.environments.place import Place

@@ -83,7 +83,7 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
 
 
 def test_the_preset_is_the_quickstart_in_the_airline():
-    from muarl.config import load_config
+    from muarl.config.load import load_config
 
     airline, quickstart = load_config("airline"), load_config("quickstart", ["rl.steps=30"])
     assert (airline.domain.name, airline.model.checkpoint) == ("airline-generated", "base-airline")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from muarl.backends.users import make_users
-from muarl.config import load_config
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.load import load_config
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.registry import find
 from muarl.recipes.demonstrations import demonstrate

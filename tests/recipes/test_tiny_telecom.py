@@ -91,7 +91,7 @@ def test_conversations_are_short_and_come_back_whole(chat, episodes):
 
 
 def test_the_preset_is_the_quickstart_in_telecom():
-    from muarl.config import load_config
+    from muarl.config.load import load_config
 
     telecom, quickstart = load_config("telecom"), load_config("quickstart", ["rl.steps=30"])
     assert (telecom.domain.name, telecom.model.checkpoint) == ("telecom-generated", "base-telecom")

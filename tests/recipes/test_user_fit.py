@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.registry import find
 from muarl.recipes.user_fit import check_traits, fit_traits
 from muarl.types.episode import write_episodes

@@ -14,7 +14,7 @@ from muarl.accounts.statistics import wilson
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.user_fidelity import pooled, report

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes import rl
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.retrieval import BM25Search, Document, Knowledge
-from muarl.retrieval.bm25 import BM25
+from muarl.retrieval.bm25 import BM25, BM25Search
+from muarl.retrieval.documents import Document, Knowledge
 
 WORDS = st.lists(st.sampled_from(["fee", "card", "atm", "a", "of", "loan"]), max_size=12)
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from muarl.basics.errors import DataError
-from muarl.retrieval import BM25Search, Document, Knowledge
+from muarl.retrieval.bm25 import BM25Search
+from muarl.retrieval.documents import Document, Knowledge
 
 NOTES = (Document("a", "Fees", "The fee is 3."), Document("b", "Cards", "A card costs a fee."))
 

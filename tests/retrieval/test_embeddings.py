@@ -8,11 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from muarl.accounts.metering import metered
+from muarl.accounts.budgets import metered
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint
-from muarl.retrieval import Document, EmbeddingCache, EmbeddingSearch, EndpointEmbedder, HashedEmbedder, Knowledge
-from muarl.retrieval.embedders import QWEN_TASK
+from muarl.endpoints.client import Endpoint
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.embedders import QWEN_TASK, EndpointEmbedder, HashedEmbedder
+from muarl.retrieval.embeddings import EmbeddingCache, EmbeddingSearch
 from support.fake_openai import FakeOpenAI, json_answer, status
 
 DOCUMENTS = (

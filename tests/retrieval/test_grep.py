@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.retrieval import Document, GrepSearch, Knowledge, SearchError
-from muarl.retrieval.matching import Matching
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.grep import GrepSearch, Matching
+from muarl.retrieval.search import SearchError
 from support.small_bank import bank, use
 
 TEXTS = ("The ATM fee is $3. A fee may be refunded: CO₂ is free.", "Credit card\nand debit card rules.", "", "aaaa b²")
@@ -70,7 +71,7 @@ def test_a_process_that_somebody_killed_is_started_again():
 
 
 def test_only_so_many_collections_are_kept(monkeypatch):
-    monkeypatch.setattr("muarl.retrieval.matching.KEPT", 2)
+    monkeypatch.setattr("muarl.retrieval.grep.KEPT", 2)
     matching = Matching()
     try:
         for turn in range(2):

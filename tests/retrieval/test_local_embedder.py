@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.retrieval import EmbeddingSearch, Knowledge, LocalEmbedder
+from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.embedders import LocalEmbedder
+from muarl.retrieval.embeddings import EmbeddingSearch
 from support.small_bank import DOCUMENTS
 
 torch = pytest.importorskip("torch")

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.retrieval import BM25Search, Document, EmbeddingSearch, GrepSearch, HashedEmbedder, Knowledge
-from muarl.retrieval.overlay import OverlaidKnowledge, overlaid
+from muarl.retrieval.bm25 import BM25Search
+from muarl.retrieval.documents import Document, Knowledge, OverlaidKnowledge, overlaid
+from muarl.retrieval.embedders import HashedEmbedder
+from muarl.retrieval.embeddings import EmbeddingSearch
+from muarl.retrieval.grep import GrepSearch
 
 WORDS = st.lists(st.sampled_from(["fee", "card", "atm", "a", "of", "loan", "new"]), max_size=10).map(" ".join)
 BASE = st.lists(WORDS, min_size=0, max_size=6)

@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from muarl.accounts.metering import metered
+from muarl.accounts.budgets import metered
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint
-from muarl.retrieval import BM25Search, Document, EndpointReranker, Knowledge, RatingReranker, RerankedSearch
-from muarl.retrieval.reranking import read_rating
+from muarl.endpoints.client import Endpoint
+from muarl.retrieval.bm25 import BM25Search
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.reranking import EndpointReranker, RatingReranker, RerankedSearch, read_rating
 from support.fake_openai import FakeOpenAI, json_answer, text
 
 KNOWN = Knowledge([

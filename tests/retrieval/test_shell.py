@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.retrieval import Document, Knowledge
-from muarl_worlds.tau.banking.shell import Shell, files_of, names
+from muarl.retrieval.documents import Document, Knowledge
+from muarl_worlds.tau.banking.shell.files import files_of
+from muarl_worlds.tau.banking.shell.run import Shell, names
 
 FILES = {
     "INDEX.md": "# Index\n\n- **a.md** - Fees\n- **b_c.md** - Cards\n",

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.rewards import outcome
 from muarl.rewards.checks import Checks, asserted, said
 from muarl.types.chat import Message, ToolCall

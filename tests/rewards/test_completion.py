@@ -8,8 +8,10 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.domains.base import Action, Domain, Task, tool
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.rewards.completion import is_counted, made

@@ -11,7 +11,9 @@ import pytest
 
 from muarl.basics.errors import DataError
 from muarl.domains.authoring import AuthoringWarning
-from muarl.domains.base import Action, Domain, Task, World, tool
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.rewards import gold, outcome
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.types.chat import Message, ToolCall, ToolResult

@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.rewards import gold, outcome
 from muarl.rewards.judge import make_judge
 from muarl.types.chat import Message, ToolCall

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl.rewards.replay import ReplayError, replay
 from muarl.types.chat import Message, ToolCall
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.shaped import shaped_reward, terms
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import RunConfig, dump_config, fields_of, load_config
+from muarl.config.load import dump_config, load_config
+from muarl.config.sections import RunConfig, fields_of
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.changes import LONGER, MAY_CHANGE, NUMERICS, changes, check_resume
 from muarl.runs.context import open_run

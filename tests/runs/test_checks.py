@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.runs import checks
 from muarl.runs.prices import Bounds

@@ -12,7 +12,7 @@ import pytest
 from muarl.backends import cluster as clustered
 from muarl.backends.engines import Backend
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import Compute
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.context import open_context

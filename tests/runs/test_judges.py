@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import load_config
-from muarl.endpoints import Price
+from muarl.config.load import load_config
+from muarl.endpoints.config import Price
 from muarl.rewards.judge import FixedJudge, ModelJudge
 from muarl.runs.roles import Judges, judge_specs
 from muarl.types.episode import Usage

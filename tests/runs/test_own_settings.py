@@ -10,7 +10,7 @@ import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder, checkpoint_name, existing_checkpoint, run_of
 from muarl.basics.errors import CheckpointError, ConfigError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.runs.own_settings import TAKEN, own_settings, reward_of
 from support.trained import make_run
 

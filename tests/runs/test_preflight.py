@@ -16,7 +16,7 @@ from muarl.backends.hardware import free_memory
 from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.planning.models import PUBLISHED
 from muarl.runs import room
@@ -265,7 +265,7 @@ def test_a_dry_run_of_the_cold_start_says_nothing_of_reinforcement_learning() ->
 
 @pytest.mark.parametrize(("epochs", "steps"), [(None, 200), (1, 16), (2, 32), (3, 47)])
 def test_rounds_over_the_demonstrations_become_steps(epochs: int | None, steps: int) -> None:
-    from muarl.config import SftConfig
+    from muarl.config.stages import SftConfig
     from muarl.recipes.sft import step_count
 
     assert step_count(SftConfig(epochs=epochs, batch=128), 2000) == steps

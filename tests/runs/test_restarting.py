@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import InfrastructureError
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.runs.context import Attempt, with_restarts
 
 FOLDER = Path("runs/x")

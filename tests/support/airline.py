@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muarl.domains.base import Task
 from muarl.domains.kit.worlds import Tables, Worlds
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.types.episode import Episode
 from muarl_worlds.tau.airline.intents import SERVICE

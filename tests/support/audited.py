@@ -19,7 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from muarl.audit import Finding, audit_episode
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
 from support.environments import rules_of

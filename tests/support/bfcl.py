@@ -12,13 +12,14 @@ from typing import Any
 
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit.records import Record
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.environment import GENERATED_RULES
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.episode import Episode
 from muarl_worlds.bfcl import generator, recipes, requests
 from muarl_worlds.bfcl.expert import BfclExpert

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
 from muarl.types.chat import ToolCall, ToolResult
 from muarl_worlds.tau.telecom.domain import Telecom
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from muarl.domains.base import Action, Task
-from muarl_tools.check_tasks import TaskFinding, TaskSource, check_source
+from muarl.domains.tasks import Action, Task
+from muarl_tools.check_tasks.findings import TaskFinding
+from muarl_tools.check_tasks.run import check_source
+from muarl_tools.check_tasks.sources import TaskSource
 from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK
 from muarl_worlds.tau.airline.domain import Airline, airline_database
 from muarl_worlds.tau.airline.task_rules import AIRLINE_TASKS

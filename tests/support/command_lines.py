@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from muarl.cli.main import app
-from muarl.config import load_config
+from muarl.config.load import load_config
 
 
 def commands() -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.user_errors.errors import UserError, find_user_errors
 from support import audited

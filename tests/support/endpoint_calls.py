@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint, EndpointSettings, Reply
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
+from muarl.endpoints.replies import Reply
 from support.fake_openai import FakeOpenAI, Script
 
 HELLO = [{"role": "user", "content": "hello"}]

@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.language.acts import asks_for_yes, hear
 from muarl.language.consent import is_affirmative
 from muarl.types.chat import STOP_WORDS, Message, ToolCall

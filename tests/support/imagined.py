@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.domains.base import Task, World
-from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
 from muarl.environments.registry import find
 from muarl.types.chat import ToolCall
 from muarl.types.episode import Usage

@@ -110,7 +110,7 @@ def serve(setup: str) -> None:
 
     import torch
 
-    from muarl.config import load_config
+    from muarl.config.load import load_config
 
     torch.set_num_threads(1)
     for name in ("muarl.recipes.coldstart", "muarl.recipes.quickstart", "tensorboard.summary.writer.record_writer"):

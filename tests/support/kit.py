@@ -13,8 +13,10 @@ from typing import Any
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
-from muarl.domains.base import Domain, Task, tool
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.kit import (
@@ -36,7 +38,8 @@ from muarl.kit import (
     words,
 )
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 

@@ -13,16 +13,17 @@ import pytest
 
 from muarl.agents.base import Agent
 from muarl.audit.metrics import audit
-from muarl.domains.base import Task
 from muarl.domains.database import Database
 from muarl.domains.mcp import servers
 from muarl.domains.mcp.domain import McpDomain, McpWorld
 from muarl.domains.mcp.launch import ServerLimits, over_stdio
 from muarl.domains.mcp.sdk import available
+from muarl.domains.tasks import Task
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import ToolCall, ToolResult
 from muarl.types.episode import Episode
 from support.environments import users_of

@@ -10,12 +10,14 @@ from typing import Any
 
 from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Action, Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Action, Task
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.rewards.traps import traps_of
-from muarl.rollouts.conversation import Limits, run_episode
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 from muarl.users.redteam.service_place import ServicePlace

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Sequence
 
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.language.acts import asks_for_yes
 from muarl.language.consent import is_affirmative
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory

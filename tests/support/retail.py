@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.agents.base import Agent
-from muarl.domains.base import Task
 from muarl.domains.kit.worlds import Tables, Worlds
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.types.episode import Episode
 from muarl_worlds.tau.retail.intents import SERVICE

@@ -9,8 +9,8 @@ from typing import Any
 
 from muarl.agents.base import AgentTurn
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.endpoints.replies import read_tool_call
 from muarl.environments.environment import Environment
 from muarl.rollouts.rollout import LocalExecutor, rollout

@@ -10,9 +10,9 @@ import httpx
 
 from muarl.basics.web.addresses import ServerAddress
 from muarl.basics.web.guard import Access
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl_tools.serve_environments.app import OPEN, make_app
+from muarl_tools.serve_environments.http import OPEN, make_app
 from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
 from support.toy_shop import Lines, Toy, toy_task
 

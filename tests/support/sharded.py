@@ -11,10 +11,12 @@ from safetensors.torch import load_file
 
 from muarl.inference.base import AdapterWeights
 from muarl.learning.checkpoints import load_policy
-from muarl.learning.group import ShardingConfig
-from muarl.learning.learner import Learner, LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.learner import Learner, TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.process_group import ShardingConfig
+from muarl.learning.settings import LearnerConfig
 from muarl.learning.workers import MultiProcessLearner
 
 VOCAB = 40

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from muarl_tools.compare.attempts import PlayedTask, Results
 from muarl_tools.compare.components import grid_components
-from muarl_tools.compare.intervals import paired_bootstrap, same_tasks_interval
+from muarl_tools.compare.differences import paired_bootstrap, same_tasks_interval
 from muarl_tools.compare.power import difference_variance, needed
 from muarl_tools.compare.significance import holm, sign_flip_counts, stratified
 

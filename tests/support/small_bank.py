@@ -6,7 +6,7 @@ import hashlib
 import json
 from copy import deepcopy
 
-from muarl.retrieval import Document
+from muarl.retrieval.documents import Document
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.banking.domain import Banking
 from muarl_worlds.tau.banking.records import NOTES, TABLES

@@ -9,10 +9,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from muarl.domains.base import Domain, World, tool
+from muarl.domains.base import Domain, World
 from muarl.domains.database import Database
 from muarl.domains.sql.declared import SqlDatabase
 from muarl.domains.sql.tables import SqlTable
+from muarl.domains.tooling import tool
 from muarl.types.chat import ToolCall, ToolResult
 
 SCHEMA = """

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl_worlds.tau.telecom.customers import SIZES, make_carrier

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from muarl.domains.base import Domain, Task, tool
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from muarl.config import load_config
+from muarl.config.load import load_config
 
 
 def make_run(place: Path, *overrides: str, **more: Any) -> Path:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.rewards.judge import FixedJudge

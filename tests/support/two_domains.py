@@ -9,7 +9,9 @@ from typing import Any
 
 SOURCE = '''
 from muarl.types.chat import Message, ToolCall
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.tasks import Action, Task
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.users.base import UserTurn
 

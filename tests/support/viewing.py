@@ -19,7 +19,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 import muarl
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import RulesOfRuns
 from muarl.environments.recorded import replay_recorded
 from muarl.environments.registry import find

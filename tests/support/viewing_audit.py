@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from muarl.audit import Finding, write_findings
+from muarl.audit.findings import Finding, write_findings
 from muarl.audit.summary import AuditSummary
 from muarl.domains.auditing import AuditRules
 from muarl.observe.rundir import RunDirectory

@@ -13,8 +13,8 @@ from muarl.agents import probes
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
 from muarl.agents.probes import STALLS, InquisitiveAgent, MistakenAgent
-from muarl.domains.base import Task
-from muarl.domains.error_profile import SLOPPY
+from muarl.domains.scripted_expert import SLOPPY
+from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import Places
 from muarl.environments.play import play_in

@@ -12,8 +12,8 @@ from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.backends.users import make_users
-from muarl.config import load_config
-from muarl.domains.base import Action, Task
+from muarl.config.load import load_config
+from muarl.domains.tasks import Action, Task
 from muarl.environments.configure import place_of
 from muarl.environments.place import Place
 from muarl.environments.places import Places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.user_errors.endings import ended_early
 

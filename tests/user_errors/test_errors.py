@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.language import facts
 from muarl.language.scenarios import requests
 from muarl.types.chat import GREETING, STOP_WORDS, Message, ToolCall

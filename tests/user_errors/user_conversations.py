@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 
 PHONE = tuple(

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.language.consent import is_affirmative
 from muarl.types.chat import GREETING, STOP_WORDS, Message
-from muarl.users.agenda import PATIENCE, AgendaUserFactory
+from muarl.users.agenda import AgendaUserFactory
 from muarl.users.agenda_service import ServiceAgendaUser, tells
+from muarl.users.agenda_user import PATIENCE
 from support.callers import Conversation, ended
 from support.kit import made, service
 

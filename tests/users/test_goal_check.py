@@ -12,8 +12,8 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.backends.users import goal_checks
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.play import play_tasks
 from muarl.environments.registry import find
 from muarl.users.agenda_service import ServiceAgendaUser

@@ -13,15 +13,16 @@ from muarl.accounts.metrics import episode_metrics
 from muarl.agents.idle import IdleAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.section import GuardConfig, UserConfig, UserRule
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint, EndpointSettings, Price
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings, Price
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
 from muarl.environments.registry import find
-from muarl.learning.groups import group_samples
+from muarl.learning.advantages import group_samples
 from muarl.rollouts.rollout import collect_groups
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import GUARD, SPOILED, Episode, StopReason, Turn, Usage, Verdict

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, is_stop
 from muarl.users.base import UserTurn
 from muarl.users.human import HumanUser, HumanUserFactory, LineReader

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint, EndpointSettings, Price
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings, Price
 from muarl.types.chat import GREETING, Message, ToolCall, ToolSpec
 from muarl.users.base import LeavesTags, UserFactory
 from muarl.users.guidelines import around_scenario, load_guidelines

@@ -9,12 +9,14 @@ import pytest
 
 from loop_kit import Puppet
 from muarl.basics.errors import InfrastructureError
-from muarl.endpoints import Endpoint, EndpointSettings, Price
-from muarl.rollouts.conversation import Rules, run_episode
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings, Price
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Rules
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import StopReason
 from muarl.users.base import HoldsSomething
-from muarl.users.prompted import PromptedUser
+from muarl.users.llm import PromptedUser
 from support.fake_openai import CUT, Answer, FakeOpenAI, completion, nonsense, status, text
 from support.toy_shop import Toy, toy_task
 

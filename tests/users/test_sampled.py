@@ -11,8 +11,10 @@ import pytest
 from loop_kit import Puppet, RecordingSampler, call, call_json, say, small_tokenizer
 from muarl.basics.errors import InfrastructureError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.rollouts.conversation import Limits, run_episode
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import GREETING, Message
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import AsksAgain, HoldsSomething, UserFactory

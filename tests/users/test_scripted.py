@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolCall, is_stop
 from muarl.users.base import UserFactory
 from muarl.users.scripted import ScriptedUser, ScriptedUserFactory

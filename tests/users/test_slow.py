@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muarl.backends.users import make_users
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.section import UserConfig
 from muarl.environments.configure import places_of
 from muarl.types.chat import Message

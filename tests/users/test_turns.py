@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolSpec, is_stop
 from muarl.users.base import HoldsSomething, UserFactory, UserTurn
-from muarl.users.turns import Line, TurnsUser, TurnsUserFactory
+from muarl.users.scripted import Line, TurnsUser, TurnsUserFactory
 
 SHIP = ToolSpec("ship", "Ship an order.", {"type": "object", "properties": {}})
 LINES: list[Line] = [("First.", ()), ("Second.", (SHIP,)), ("", ())]

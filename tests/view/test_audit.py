@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muarl.audit import Finding, write_findings
-from muarl.audit.rules_file import FILE
+from muarl.audit.findings import Finding, write_findings
+from muarl.audit.rules import FILE
 from muarl.audit.summary import AuditSummary
 from muarl.domains.auditing import UNDECLARED
 from muarl.observe.rundir import RunDirectory

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muarl.audit import LAYERS, SEVERITIES, Finding, write_findings
+from muarl.audit.findings import LAYERS, SEVERITIES, Finding, write_findings
 from muarl.types.episode import write_episodes
 from muarl_tools.view import queries
 from muarl_tools.view.queries import Filter

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import RulesOfRuns
 from muarl.environments.recorded import replay_recorded
 from muarl.environments.registry import find

@@ -1,19 +1,53 @@
-"""What may be spent, and how many conversations may run so that it is kept.
+"""What models that are asked use, what may be spent, and how many conversations may run so that it is kept.
 
-Running ones end, whatever they cost, so they must be paid for before they begin. What one will cost is learned as
-the run goes (``Reserve``).
+Agents and users tell what they used with every turn. Judges and models that play tools are asked in between, by many
+conversations at once, so their own totals do not say which conversation it was for. A meter does: it counts what is
+asked in its block and in the asyncio tasks that begin there.
+
+Running conversations end, whatever they cost, so they must be paid for before they begin. What one will cost is learned
+as the run goes (``Reserve``).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from muarl.accounts.metering import metered
 from muarl.types.episode import Episode, Usage
+
+_open: ContextVar[tuple[Meter, ...]] = ContextVar("open meters", default=())
+
+
+@dataclass(slots=True)
+class Meter:
+    """``usage``: of all models so far; ``besides``: of those that are neither agent nor user."""
+
+    usage: Usage = field(default_factory=Usage)
+    besides: Usage = field(default_factory=Usage)
+
+
+@contextmanager
+def metered() -> Iterator[Meter]:
+    """Count in this block. Blocks may be nested; each counts all that is asked inside."""
+    meter = Meter()
+    token = _open.set((*_open.get(), meter))
+    try:
+        yield meter
+    finally:
+        _open.reset(token)
+
+
+def count(usage: Usage, boundary: str) -> None:
+    """A model has used this; ``boundary``: whose model it is ("agent", "user", "judge", "world")."""
+    for meter in _open.get():
+        meter.usage += usage
+        if boundary not in ("agent", "user"):
+            meter.besides += usage
+
 
 BESIDES = "besides_usage"
 """The tag of an episode with what models used for it that are neither its agent nor its user, such as a judge."""

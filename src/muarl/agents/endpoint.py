@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.agents.base import AgentTurn
-from muarl.endpoints import Endpoint, PromptRefused, Reply
-from muarl.endpoints.replies import AS_READ
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.failures import PromptRefused
+from muarl.endpoints.replies import AS_READ, Reply
 from muarl.types.chat import Message, ToolSpec, to_openai
 from muarl.types.episode import StopReason, TokenTrace
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from muarl.agents.base import AgentTurn, TakesTools
 from muarl.basics.errors import ConfigError
-from muarl.domains.error_profile import ErrorProfile, Expert
 from muarl.domains.generated import MakeExpert
+from muarl.domains.scripted_expert import ErrorProfile, Expert
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import TokenTrace
 

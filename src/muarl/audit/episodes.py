@@ -7,7 +7,8 @@ from muarl.audit.calls import KindOf
 from muarl.audit.findings import LAYERS, Finding
 from muarl.audit.transcript import Transcript, transcript_of
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
 from muarl.types.episode import Episode
 
 FINDERS = (outcome.find, policy.find, communication.find, safety.find, recovery.find)

@@ -10,7 +10,8 @@ from typing import Any
 from muarl.basics.untrusted import parse_json
 from muarl.domains.auditing import AuditRules, Record, Resource
 from muarl.domains.authoring import tell_unknowable
-from muarl.domains.base import Domain, Task, World
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, Requestor, ToolCall
 
 ANOTHER = "another person"

@@ -16,7 +16,7 @@ from muarl.domains.auditing import UNDECLARED, AuditRules, LiveWorld
 from muarl.types.episode import Episode
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
 
 
 def _access(records: Sequence[CallRecord], rules: AuditRules) -> tuple[int, int]:

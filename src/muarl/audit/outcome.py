@@ -8,7 +8,7 @@ from typing import Any
 
 from muarl.audit.findings import Finding
 from muarl.audit.transcript import Transcript
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.checks import acted, said
 from muarl.types.chat import ToolCall
 from muarl.types.episode import StopReason

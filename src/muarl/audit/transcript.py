@@ -12,7 +12,8 @@ from muarl.audit.facts import Facts, persons_in
 from muarl.audit.rules import kinds_by, rules_for
 from muarl.basics.patterns import search
 from muarl.domains.auditing import AuditRules, Obligation, Occasion, Statement
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
 from muarl.language.user_acts import may_correct_identity
 from muarl.types.chat import Message
 from muarl.types.episode import Episode

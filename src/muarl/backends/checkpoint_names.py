@@ -14,8 +14,7 @@ from pathlib import Path
 
 from muarl.backends.pretrained import PRETRAINED, folder_of, missing
 from muarl.basics.errors import CheckpointError
-from muarl.learning.checkpoint_kinds import check_kind
-from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
+from muarl.learning.checkpoint_folders import STEP, check_kind, latest_checkpoint
 
 SHIPPED = {"base": "quickstart", "base-airline": "airline", "base-telecom": "telecom", "base-worlds": "worlds"}
 """The small base checkpoints that come with muarl, and the preset that each was made by and goes with."""
@@ -67,7 +66,7 @@ def checkpoint_folder(spec: str) -> Path:
 
 def shipped_with(spec: str) -> tuple[str, ...]:
     """The environments that a shipped checkpoint was made on and goes with."""
-    from muarl.config import load_config  # no other question about a name reads a configuration
+    from muarl.config.load import load_config  # no other question about a name reads a configuration
 
     return tuple(domain.name for domain in load_config(SHIPPED[spec]).domains)
 

@@ -23,11 +23,11 @@ from muarl.backends.plans import PromptTokens, plan_of
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.system import usable_cores
-from muarl.config import RunConfig
 from muarl.config.parts import Compute, PlannedRun
 from muarl.config.rl import RlConfig
 from muarl.config.scale import ClusterConfig, sends_adapter
-from muarl.config.sections import SftConfig
+from muarl.config.sections import RunConfig
+from muarl.config.stages import SftConfig
 from muarl.environments.configure import places_of
 from muarl.environments.play import Player
 from muarl.environments.registry import approve, approved
@@ -41,14 +41,15 @@ from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode
 from muarl.workers.cluster.direct import DirectRoute
 from muarl.workers.cluster.learners import ClusterLearner, LearnerActor, make_learners
-from muarl.workers.cluster.places import ProcessGroup
+from muarl.workers.cluster.machines import ProcessGroup
 from muarl.workers.cluster.runtime import Cluster, Each, join
 from muarl.workers.cluster.sampler_actor import Board, SamplerActor
 from muarl.workers.cluster.samplers import ClusterSampler, RoutedSampler
 from muarl.workers.cluster.workers import ActorWorker, ClusterExecutor, WorkerActor
 
 if TYPE_CHECKING:
-    from muarl.learning.learner import Learner, LearnerConfig
+    from muarl.learning.learner import Learner
+    from muarl.learning.settings import LearnerConfig
 
 # ---- in the cluster's processes
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder
-from muarl.config import RunConfig
 from muarl.config.scale import ClusterConfig
+from muarl.config.sections import RunConfig
 from muarl.environments.registry import canonical, is_reference
 
 Values = Mapping[str, Any]

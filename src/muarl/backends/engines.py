@@ -18,8 +18,8 @@ from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.elsewhere import ToldRun
 from muarl.backends.model_notes import NotedRun
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig
 from muarl.config.parts import Compute, PlannedRun
+from muarl.config.sections import RunConfig
 from muarl.environments.play import Player, local_executor
 from muarl.rollouts.rollout import BoundedExecutor, Executor, LocalExecutor
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # torch and transformers take seconds to import, and the ligh
     from muarl.environments.places import Agents, Places, Users
     from muarl.inference.base import PolicySampler, Sampler
     from muarl.learning.checkpoints import Policy
-    from muarl.learning.learner import Learner, LearnerConfig
+    from muarl.learning.learner import Learner
+    from muarl.learning.settings import LearnerConfig
     from muarl.workers.cluster.runtime import Cluster
 
 

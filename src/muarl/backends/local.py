@@ -10,8 +10,9 @@ from muarl.config.parts import Compute
 from muarl.inference.base import PolicySampler
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy
-from muarl.learning.group import ShardingConfig
-from muarl.learning.learner import Learner, LearnerConfig, LoraSettings, TorchLearner
+from muarl.learning.learner import Learner, TorchLearner
+from muarl.learning.process_group import ShardingConfig
+from muarl.learning.settings import LearnerConfig, LoraSettings
 from muarl.learning.workers import MultiProcessLearner
 
 

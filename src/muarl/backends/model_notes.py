@@ -9,9 +9,9 @@ from pathlib import Path
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, checkpoint_name
 from muarl.basics.errors import CheckpointError, ConfigError
-from muarl.config import RunConfig
 from muarl.config.rollout import RolloutConfig
-from muarl.config.sections import DomainConfig, ModelConfig, UserConfig
+from muarl.config.section import UserConfig
+from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
 from muarl.environments.registry import find
 from muarl.learning.release import ModelNotes
 

@@ -9,7 +9,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.untrusted import read_json_object
 from muarl.config.scale import EngineConfig
-from muarl.learning.checkpoint_kinds import check_kind
+from muarl.learning.checkpoint_folders import check_kind
 from muarl.planning.models import ModelShape, published, shape_from_config
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # torch and transformers take seconds to import, and not ever
 
     from muarl.chat_formats.base import ChatFormat
     from muarl.chat_formats.guarded import HuggingFaceTokenizer
-    from muarl.config.sections import EndpointConfig as EndpointSection
+    from muarl.config.section import EndpointConfig as EndpointSection
     from muarl.config.sections import ModelConfig
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.inference.base import PolicySampler
     from muarl.learning.checkpoints import Policy
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 def make_endpoint(section: EndpointSection) -> Endpoint:
     """The client of an endpoint section. ConfigError if it names no model."""
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.endpoints.config import endpoint_config
 
     return Endpoint(endpoint_config(section.model_dump()))
@@ -56,7 +56,7 @@ def _load(
     """See ``load_model``. ``check``: looks at the folder, and gives the tokenizer that it read."""
     import torch
 
-    from muarl.learning.checkpoint_kinds import check_kind
+    from muarl.learning.checkpoint_folders import check_kind
     from muarl.learning.checkpoints import load_policy
 
     name = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device

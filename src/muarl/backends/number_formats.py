@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from muarl.config import RunConfig
+from muarl.config.sections import RunConfig
 
 Format = Literal["float32", "bfloat16"]
 FORMATS: tuple[Format, ...] = ("float32", "bfloat16")

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from muarl.backends.hardware import Machines, free_memory
 from muarl.backends.model_support import model_shape
 from muarl.basics.errors import DataError
-from muarl.config import RunConfig
 from muarl.config.parts import Compute, PlannedRun
-from muarl.config.sections import SftConfig
-from muarl.domains.base import Task
+from muarl.config.sections import RunConfig
+from muarl.config.stages import SftConfig
 from muarl.domains.prompt_size import estimated_tokens
+from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.environments.place import Place
 from muarl.environments.places import Places

@@ -19,8 +19,8 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import Closable
 from muarl.basics.system import usable_cores
-from muarl.config import RunConfig
 from muarl.config.parts import Compute
+from muarl.config.sections import RunConfig
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import Player

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import make_endpoint
 from muarl.basics.errors import ConfigError
-from muarl.config.sections import UserConfig
-from muarl.domains.base import Task
+from muarl.config.section import UserConfig
+from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
 from muarl.users.base import UserFactory
 from muarl.users.traits.levels import TraitRanges
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.learning.checkpoints import Policy
     from muarl.users.sampled import MakeCheck, SampledUserFactory
 

@@ -27,7 +27,6 @@ from muarl.chat_formats.families import (
     ToolText,
 )
 from muarl.chat_formats.guarded import GuardedTokenizer, HuggingFaceTokenizer, raw_tokenizer
-from muarl.chat_formats.parsers import typed_renderer
 from muarl.chat_formats.probes import (
     by_template,
     difference,
@@ -39,7 +38,7 @@ from muarl.chat_formats.probes import (
 )
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.chat_formats.rendered import RenderedFormat
-from muarl.chat_formats.templates import Template
+from muarl.chat_formats.templates import Template, typed_renderer
 from muarl.chat_formats.text import TextFormat, text_template
 
 _AS_TEXT = "tools, calls and results are written as text (model.chat_format=text)."

@@ -1,4 +1,5 @@
-"""The chat formats that the ``renderers`` package writes itself, and what muarl needs to know of each.
+"""The chat formats that the ``renderers`` package writes itself, what muarl needs to know of each, and the turns of a
+model that has no chat template.
 
 Facts only. That a format is what a checkpoint's own template prescribes is seen when one is chosen (``choice``).
 """
@@ -155,3 +156,11 @@ MARK = "muarl_chat_format"
 """The field of a checkpoint's tokenizer_config.json that keeps a format which had to be named."""
 TOOL_TEXT_MARK = "muarl_tool_text"
 """The same for how tools were shown to it, where not as signatures."""
+
+
+PLAIN = """{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}
+
+{% elif m.role == 'user' %}User: {{ m.content }}
+{% else %}Agent: {{ m.content }}{{ eos_token }}
+{% endif %}{% endfor %}{% if add_generation_prompt %}Agent:{% endif %}"""
+"""A Jinja template. A reply ends with the tokenizer's ``eos_token``."""

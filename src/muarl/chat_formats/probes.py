@@ -10,9 +10,8 @@ from typing import Any
 
 from muarl.basics.errors import CheckpointError
 from muarl.chat_formats.families import Family, Thinking
-from muarl.chat_formats.parsers import reply_parser, typed_renderer
 from muarl.chat_formats.rendered import RenderedFormat
-from muarl.chat_formats.templates import Template, TemplateRenderer
+from muarl.chat_formats.templates import Template, TemplateRenderer, reply_parser, typed_renderer
 from muarl.types.chat import Message, ToolCall, ToolSpec
 
 _TOOLS = (

@@ -14,13 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.basics.errors import CheckpointError
-from muarl.chat_formats.families import TEXT, ToolText
+from muarl.chat_formats.families import PLAIN, TEXT, ToolText
 from muarl.chat_formats.guarded import GuardedTokenizer
-from muarl.chat_formats.plain import PLAIN
 from muarl.chat_formats.rendered import RenderedFormat
-from muarl.chat_formats.signatures import signature
 from muarl.chat_formats.templates import Rows, Template, TemplateRenderer
-from muarl.chat_formats.text_calls import CALL, RESULT, quoted, read_reply, reply_text
+from muarl.chat_formats.text_calls import CALL, RESULT, quoted, read_reply, reply_text, signature
 from muarl.types.chat import Message, ToolCall, ToolSpec
 
 _HOW = f"""Tools:

@@ -13,8 +13,8 @@ from muarl.observe.terminal import clear, echo, working
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from muarl.config import RunConfig
-    from muarl.endpoints import Endpoint
+    from muarl.config.sections import RunConfig
+    from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
     from muarl.users.base import UserFactory
 
@@ -117,7 +117,8 @@ async def _chat(
     from muarl.cli.chat_screen import ShownAgent, conclude, introduce, show_speech
     from muarl.environments.configure import place_of
     from muarl.recipes.chatting import chat_agent
-    from muarl.rollouts.conversation import Limits, run_episode
+    from muarl.rollouts.conversation import run_episode
+    from muarl.rollouts.rules import Limits
     from muarl.types.episode import StopReason, write_episodes
     from muarl.users.llm import LLMUserFactory
 
@@ -196,7 +197,8 @@ def make_chat_user(spec: str, console: Console, environment: Environment, *, hin
 
         return AgendaUserFactory(environment.needed_user())
     if spec.startswith("endpoint:"):
-        from muarl.endpoints import Endpoint, parse_endpoint
+        from muarl.endpoints.client import Endpoint
+        from muarl.endpoints.config import parse_endpoint
         from muarl.users.llm import LLMUserFactory
 
         return LLMUserFactory(Endpoint(parse_endpoint(spec)))

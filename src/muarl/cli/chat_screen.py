@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from muarl.agents.base import Agent, AgentSession
     from muarl.config.parts import Compute
-    from muarl.domains.base import Task, World
+    from muarl.domains.base import World
+    from muarl.domains.tasks import Task
     from muarl.types.episode import Episode, TokenTrace
 
 SAME_FAILURES = 3

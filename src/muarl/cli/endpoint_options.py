@@ -8,7 +8,7 @@ from typing import Any
 
 def endpoint_settings(section: str, spec: str) -> Iterator[tuple[str, Any]]:
     """Settings for a section that describes a model, from endpoint:MODEL or endpoint:MODEL@URL."""
-    from muarl.endpoints import parse_endpoint
+    from muarl.endpoints.config import parse_endpoint
 
     found = parse_endpoint(spec)
     yield f"{section}.model", found.model

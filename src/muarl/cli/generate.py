@@ -16,7 +16,7 @@ from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
     from muarl.environments.environment import Environment
 
 DEFAULT = "retail-generated"
@@ -125,7 +125,7 @@ def baselines(tasks: Sequence[Task], name: str, size: str | None, *, seed: int =
     from muarl.agents.idle import IdleAgent, TransferAgent
     from muarl.backends.users import make_users
     from muarl.basics.event_loop import event_loop
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.environments.configure import places_of
     from muarl.environments.play import play_in
 

@@ -21,7 +21,7 @@ import typer
 from muarl.basics.errors import ConfigError
 
 if TYPE_CHECKING:
-    from muarl.config import RunConfig
+    from muarl.config.sections import RunConfig
 
 SETTINGS = re.compile(r"domain(\.\d+)?(\.name)?|coldstart\.scenarios")
 """Settings that name environments."""

@@ -17,7 +17,7 @@ def presets() -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from muarl.config import all_presets
+    from muarl.config.load import all_presets
     from muarl.observe.screen import Screen
 
     table = Table("preset", "command", "what it is", box=None, pad_edge=False)

@@ -68,8 +68,7 @@ def runs(
 def _print(found: list[Listed]) -> None:
     import sys
 
-    from muarl.observe.narrow import print_narrow
-    from muarl.observe.screen import Screen
+    from muarl.observe.screen import Screen, print_narrow
 
     head = ("run", "kind", "domain", "state", "progress", "success", "without violation", "began", "ended", "cost")
     rows = []

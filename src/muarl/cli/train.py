@@ -15,7 +15,7 @@ from muarl.cli.named import WeightedDomains, approve_from_file, approved_setting
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl.config import RunConfig
+    from muarl.config.sections import RunConfig
 
 Overrides = Annotated[
     list[str] | None,
@@ -304,8 +304,7 @@ def run_recipe(
     ``assume``: what a dry run plans with instead of what it sees. Ctrl-C and SIGTERM stop the recipe where it can be
     resumed."""
     from muarl.basics.errors import ConfigError
-    from muarl.config import load_config
-    from muarl.config.load import given_value
+    from muarl.config.load import given_value, load_config
     from muarl.runs.changes import check_folder
 
     if assume and not dry_run:
@@ -342,7 +341,7 @@ def _run_resolved(
     auto, and so may follow this machine's memory."""
     from muarl.basics.errors import ConfigError
     from muarl.basics.stopping import stop_signals
-    from muarl.config import dump_config
+    from muarl.config.load import dump_config
     from muarl.runs.changes import check_place, check_resume
 
     if resolved.model.dtype == "auto":

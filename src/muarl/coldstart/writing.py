@@ -19,8 +19,8 @@ from muarl.basics.event_loop import event_loop
 from muarl.basics.files import append_line, read_lines
 from muarl.basics.seeds import derive_seed
 from muarl.basics.untrusted import parse_json
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.types.chat import ToolSpec
 
 log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,53 @@ from pydantic import ValidationError
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_yaml, read_yaml
 from muarl.config import mixing
-from muarl.config.approvals import recall
-from muarl.config.methods import METHODS, with_method
 from muarl.config.mixing import unnumbered
-from muarl.config.presets import ABOUT, PRESETS, about_of, preset_names
 from muarl.config.renamed import new_name, translated, written_by_run
-from muarl.config.sections import RunConfig, Section, fields_of
-from muarl.config.trust import Origin, Provenance, trusted
+from muarl.config.rl import METHODS, with_method
+from muarl.config.section import Section
+from muarl.config.sections import RunConfig, fields_of
+from muarl.config.trust import Origin, Provenance, recall, trusted
+
+PRESETS = Path(__file__).parent.parent / "presets"
+
+ABOUT = "about"
+"""The key of a configuration file under which it says what it is for. It belongs to the file: files that extend it do
+not take it over, and it is no setting."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """``name``: what ``--config`` takes. ``command``: the command of muarl that it is made for. ``text``: what it is,
+    in one line."""
+
+    name: str
+    command: str
+    text: str
+
+
+def preset_names() -> list[str]:
+    """The presets shipped with the package, sorted."""
+    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+def all_presets() -> list[Preset]:
+    """All of them, sorted by name."""
+    found = []
+    for name in preset_names():
+        about = about_of(read_yaml(PRESETS / f"{name}.yaml"), f"preset {name}")
+        found.append(Preset(name, about.get("command", ""), about.get("text", "")))
+    return found
+
+
+def about_of(values: Any, label: str) -> dict[str, str]:
+    """What a configuration file says of itself. ConfigError if it is no mapping of ``command`` and ``text`` to text."""
+    found = values.get(ABOUT, {}) if isinstance(values, Mapping) else {}
+    if not isinstance(found, Mapping) or not all(
+        key in ("command", "text") and isinstance(value, str) for key, value in found.items()
+    ):
+        raise ConfigError(f"{label}: {ABOUT} must be a mapping with the texts `command` and `text`, or be left out")
+    return dict(found)
+
 
 Keys = tuple[str, ...]
 MOST_LINES = 50

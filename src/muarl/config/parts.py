@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from muarl.config.coldstart import ColdstartConfig
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.scale import ClusterConfig, EngineConfig, LearnerBackendConfig
 from muarl.config.section import Section, UserConfig
-from muarl.config.sections import EvalConfig, ModelConfig, RunConfig, SftConfig
+from muarl.config.sections import EvalConfig, ModelConfig, RunConfig
+from muarl.config.stages import ColdstartConfig, SftConfig
 
 
 @dataclass(frozen=True, slots=True)

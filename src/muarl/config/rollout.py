@@ -1,10 +1,15 @@
-"""The section of a run configuration about episodes: how long they may become, and how many are played at once."""
+"""The sections of a run configuration about how episodes are played: how long they may become, how many are played at
+once, and how agents find documents in domains that have some to search.
+"""
 
 from __future__ import annotations
 
-from pydantic import Field
+from pathlib import Path
+from typing import Literal
 
-from muarl.config.section import Positive, Section
+from pydantic import Field, model_validator
+
+from muarl.config.section import EndpointConfig, Positive, Section
 
 
 class RolloutConfig(Section):
@@ -18,3 +23,72 @@ class RolloutConfig(Section):
     tokens_per_turn: Positive = Field(256, description="Maximum tokens of one agent turn; then `turn_length`.")
     max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
     concurrency: Positive = Field(256, description="Maximum concurrent episodes.")
+
+
+class RetrievalConfig(Section):
+    """How agents find documents, in domains that have some to search: `tau2-banking_knowledge`, the generated companies
+    and domains of one's own with documents."""
+
+    variant: str | None = Field(
+        None,
+        max_length=60,
+        description="The search tools and the policy that explains them, by TAU2's names: `bm25_grep`, `bm25`, "
+        "`grep_only`, `no_knowledge`, `full_kb`, `golden_retrieval`; with embeddings `openai_embeddings`, "
+        "`qwen_embeddings`; `bm25`, `openai_embeddings` and `qwen_embeddings` also with `_reranker`, `_grep` or "
+        "`_reranker_grep`; with a shell `terminal_use`, `terminal_use_write`, `alltools`, `alltools-qwen`. null: the "
+        "domain's own (in TAU2's bank `bm25_grep`). Only TAU2's bank can do without `KB_search` and `grep`.",
+    )
+    top_k: Positive = Field(
+        10,
+        description="Documents that a search shows at most. 10: as many as the domain says (tiny companies: fewer).",
+    )
+    grep_top_k: Positive = Field(10, description="Documents that `grep` shows at most, likewise.")
+    case_sensitive: bool = Field(False, description="Whether case counts in `grep`.")
+    embedding_endpoint: EndpointConfig | None = Field(
+        None,
+        description="The embedding model (`/v1/embeddings`); null: the variant's own, as TAU2 asks it "
+        "(`text-embedding-3-large` at OpenAI, `qwen/qwen3-embedding-8b` at OpenRouter).",
+    )
+    embedding_checkpoint: Path | None = Field(
+        None,
+        description="A folder with an embedding model to compute on this machine instead (needs `muarl[train]`), or "
+        "`hashed`: hashes of words, without any model, for trying things out.",
+    )
+    pooling: Literal["mean", "first", "last"] = Field(
+        "mean",
+        description="Under `embedding_checkpoint`: which of the last hidden states make a text's vector. `last`: "
+        "Qwen3-Embedding's way.",
+    )
+    query_prefix: str = Field("", description="Under `embedding_checkpoint`: text before a query, by the model's card.")
+    document_prefix: str = Field("", description="The same before a document.")
+    reranker_endpoint: EndpointConfig | None = Field(
+        None, description="The model that ranks what was found; null: the one that TAU2 asks (`gpt-5.2` at OpenAI)."
+    )
+    reranker_kind: Literal["rating", "rerank"] = Field(
+        "rating",
+        description="`rating`: a language model rates each document from 0 to 10, as in TAU2. `rerank`: a reranking "
+        "model behind `/v1/rerank` (Cohere, Jina, vLLM), whose order is taken; nothing is left out.",
+    )
+    reranker_min_score: int = Field(
+        5, ge=0, le=10, description="Under `rating`: documents with a lower rating are left out."
+    )
+    cache: Path | None = Field(
+        None, description="Where embeddings of documents are kept; null: with the installed benchmark data."
+    )
+
+    @model_validator(mode="after")
+    def _endpoints_name_models(self) -> RetrievalConfig:
+        for name in ("embedding_endpoint", "reranker_endpoint"):
+            section = getattr(self, name)
+            if section is not None and not section.model:
+                raise ValueError(f"{name}.model must name the model")
+        if self.embedding_endpoint is not None and self.embedding_checkpoint is not None:
+            raise ValueError("embedding_endpoint and embedding_checkpoint: give one of them")
+        if self.reranker_kind == "rerank" and self.reranker_endpoint is None:
+            raise ValueError("reranker_kind is rerank, so reranker_endpoint.model must name the reranking model")
+        return self
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything differs from the defaults."""
+        return self != RetrievalConfig()

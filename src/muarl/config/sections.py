@@ -21,14 +21,10 @@ from pydantic import (
 
 from muarl.basics.errors import ConfigError
 from muarl.chat_formats.families import NAMES, EarlierThoughts, ToolText
-from muarl.config.coldstart import ColdstartConfig
-from muarl.config.keeping import BudgetConfig, CheckpointsConfig
-from muarl.config.loggers import WandbConfig
+from muarl.config.keeping import BudgetConfig, CheckpointsConfig, WandbConfig
 from muarl.config.mixing import as_sections, as_written
-from muarl.config.reproduce import ReproduceConfig
-from muarl.config.retrieval import RetrievalConfig
 from muarl.config.rl import RlConfig
-from muarl.config.rollout import RolloutConfig
+from muarl.config.rollout import RetrievalConfig, RolloutConfig
 from muarl.config.scale import (
     ClusterConfig,
     EngineConfig,
@@ -42,7 +38,6 @@ from muarl.config.section import (
     WORD,
     Count,
     EndpointConfig,
-    ErrorProfileConfig,
     JudgeSpec,
     Positive,
     Price,
@@ -50,6 +45,7 @@ from muarl.config.section import (
     Section,
     UserConfig,
 )
+from muarl.config.stages import BaseConfig, ColdstartConfig, ReproduceConfig, SftConfig
 
 NAME = r"^\S(.*\S)?$"
 """What an environment's name looks like: anything that does not begin or end with a space."""
@@ -146,40 +142,6 @@ class DomainConfig(Section):
     )
     weight: Annotated[float, Field(gt=0)] = Field(
         1.0, description="In a list of domains: this one's share of the tasks, relative to the others' weights."
-    )
-
-
-class SftConfig(Section):
-    """Supervised fine-tuning on demonstrations (the cold start)."""
-
-    steps: Count = Field(200, description="Optimiser steps; 0 skips the cold start.")
-    epochs: Positive | None = Field(
-        None, description="Rounds over all demonstrations, which then say how many steps there are; null: `steps` does."
-    )
-    demonstrations: Positive = Field(2000, description="How many demonstrations are generated.")
-    demonstrations_file: Path | None = Field(
-        None, description="Take demonstrations from this episodes file (JSON lines) instead of generating them."
-    )
-    seed: int = Field(1, description="Seed of the training tasks that demonstrations are made of.")
-    error_profile: ErrorProfileConfig = Field(default_factory=ErrorProfileConfig)
-    batch: Positive = Field(16, description="Demonstrations in one optimiser step.")
-    lr: Annotated[float, Field(gt=0)] = Field(3e-3, description="Peak learning rate of AdamW.")
-    matrix_lr: Annotated[float, Field(gt=0)] = Field(
-        0.02, description="Peak learning rate of the matrices under `optimizer: muon`."
-    )
-    optimizer: Literal["adamw", "muon"] = Field(
-        "adamw", description="`muon`: Muon for the matrices, AdamW for the rest."
-    )
-    schedule: Literal["constant", "linear", "cosine"] = Field(
-        "linear", description="How the learning rate falls once `decay` begins."
-    )
-    warmup: Count = Field(10, description="Steps over which the learning rate rises from 0.")
-    decay: Probability = Field(0.4, description="Last share of the steps, over which the learning rate falls to 0.")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
-    grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
-    checkpoint_every: Count = Field(200, description="Write a checkpoint every N steps; 0: only at the end.")
-    other_token_weight: Probability = Field(
-        0.0, description="Loss weight of tokens that the agent did not write (user, tools, policy). Usually 0."
     )
 
 
@@ -308,55 +270,6 @@ class EvalConfig(Section):
             if spec is not None and not spec.startswith("endpoint:"):
                 raise ValueError(f"{name} must be endpoint:MODEL or endpoint:MODEL@URL, not {spec!r}")
         return self
-
-
-class BaseConfig(Section):
-    """Pretraining of the small base checkpoint (`muarl base`)."""
-
-    checkpoint: str | None = Field(
-        None,
-        description="A base checkpoint to continue from: what it knows of words and copying is kept, and the pieces of "
-        "the domains that it has not read are added to its tokenizer. null: random weights.",
-    )
-    steps: Positive = Field(2500, description="Optimiser steps.")
-    conversations: Positive = Field(10000, description="Generated conversations that it learns from.")
-    batch: Positive = Field(16, description="Conversations in one optimiser step.")
-    difficulty_weight: Annotated[float, Field(ge=1)] = Field(
-        2.0,
-        description="How many times as often a conversation is read for each point of its task's difficulty above 1, "
-        "and for a request that must be refused; 1: all alike.",
-    )
-    others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
-        1.0,
-        description="Share of the tokens of users and tools that a step predicts, drawn anew each time; each weighs so "
-        "much more. Below 1 steps are cheaper where the vocabulary is large.",
-    )
-    lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
-    matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
-    seed: int = Field(3, description="Seed of the generated conversations.")
-    hidden: Positive = Field(128, description="Width of the model; under `base.checkpoint` that one's.")
-    layers: Positive = Field(3, description="Transformer blocks; the same.")
-    heads: Positive = Field(4, description="Query heads; the same.")
-    words: bool = Field(
-        False,
-        description="Read sentences and tools' names word by word, in words that all environments share; only values "
-        "(ids, names, amounts, options) and the system prompt are single tokens then. Conversations become half as "
-        "long again, an agent's turn two to three times as long (`rollout.tokens_per_turn`). false: all are single "
-        "tokens.",
-    )
-    spare_tokens: Count = Field(
-        0,
-        description="Tokens that stand in no text, only in copying drills: so the model learns to copy what it has "
-        "never read, and checkpoints that continue from it have rows for new words.",
-    )
-    validation: Count = Field(
-        50,
-        description="Conversations of each domain on which the finished model is measured, of tasks that it has not "
-        "read; 0: none.",
-    )
-    checkpoint_every: Count = Field(
-        500, description="Write a checkpoint to resume from every N steps; 0: only when the run is interrupted."
-    )
 
 
 class RunConfig(Section):

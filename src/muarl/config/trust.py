@@ -9,23 +9,76 @@ file is held to this:
 - what is written lies below that folder, or below the folder that the person works in;
 - addresses that get weights or a cluster's trust are this machine's own.
 
-The command line may say anything, and what it said of a run is remembered for the time when the run is resumed
-(``approvals``). Settings made in Python are the author's own.
+The command line may say anything. A run's folder may come from somebody else, so its own config.yaml cannot vouch for
+itself: what the person set on the command line when the run began stands in the state folder ($XDG_STATE_HOME, else
+~/.local/state) under ``muarl``, one small file for each run, named after a hash of its path (``remember``).
+``--resume`` then asks nothing that was answered before (``recall``). Settings made in Python are the author's own.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from muarl.basics.errors import ConfigError
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.files import write_text
 from muarl.basics.keys import host_of, is_loopback, is_meant_for
-from muarl.config.approvals import Approved
+from muarl.basics.untrusted import read_json_object
 from muarl.config.mixing import unnumbered
 from muarl.config.section import EndpointConfig
 from muarl.config.sections import RunConfig, fields_of
+
+log = logging.getLogger(__name__)
+
+Approved = Mapping[str, tuple[str, ...]]
+"""By setting, the values that the person has approved."""
+
+
+def recall(config_file: Path) -> Approved:
+    """What was approved for the run that this file describes; nothing where nothing is known."""
+    try:
+        place = _file(config_file)
+        if os.name == "posix" and place.stat().st_uid != os.geteuid():
+            return {}
+        settings = read_json_object(place)["settings"]
+        return {str(name): tuple(map(str, values)) for name, values in settings.items()}
+    except (OSError, MuarlError, KeyError, TypeError, AttributeError, RuntimeError):  # the last: there is no home
+        return {}
+
+
+def remember(config_file: Path, settings: Mapping[str, str]) -> None:
+    """Approve these values too for the run that this file describes. A state folder that cannot be written is logged:
+    the run works, and asks again when it is resumed."""
+    before = recall(config_file)
+    merged = {
+        n: sorted({*before.get(n, ()), *((settings[n],) if n in settings else ())}) for n in {**before, **settings}
+    }
+    if not settings or all(settings[name] in before.get(name, ()) for name in settings):
+        return
+    try:
+        place = _file(config_file)
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_text(place, json.dumps({"config": str(config_file.resolve()), "settings": merged}, indent=1) + "\n")
+    except (OSError, MuarlError, RuntimeError) as problem:
+        log.warning("%s; when this run is resumed, addresses and files must be named again", problem)
+
+
+def state_home() -> Path:
+    """The folder of what is remembered."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "muarl" / "approved"
+
+
+def _file(config_file: Path) -> Path:
+    name = hashlib.sha256(str(config_file.expanduser().resolve()).encode("utf-8", "surrogateescape")).hexdigest()
+    return state_home() / f"{name[:32]}.json"
+
 
 Keys = tuple[str, ...]
 KEY = EndpointConfig.model_fields["api_key_env"].default

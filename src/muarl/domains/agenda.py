@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict, cast
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 
 Goal = dict[str, Any]
 """What is wished for: values by slot, in the user's words. ``{"drop": True}``: nothing any more."""

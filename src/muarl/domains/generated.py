@@ -1,10 +1,21 @@
-"""Tasks made from seeds, so that training needs no benchmark's: their splits, and what makes them and their experts."""
+"""Tasks made from seeds, so that training needs no benchmark's: their splits and ids, the requests that they are made
+of, what makes their experts, and the replay that proves their gold actions.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
 
-from muarl.domains.error_profile import ErrorProfile, Expert
+from muarl.domains.agenda import AgendaRequest
+from muarl.domains.base import Domain, World
+from muarl.domains.scripted_expert import ErrorProfile, Expert
+from muarl.domains.tasks import Task
+from muarl.types.chat import ToolCall
 
 SPLITS = ("train", "validation", "test")
 
@@ -13,3 +24,107 @@ class MakeExpert(Protocol):
     """A scripted expert for one conversation."""
 
     def __call__(self, *, seed: int, error_profile: ErrorProfile) -> Expert: ...
+
+
+_END = r"-(?P<split>train|validation|test)-(?P<seed>\d{1,18})-(?P<index>\d{1,15})"
+_SEEDED = re.compile(r"(?P<domain>.{1,60})-(?P<size>[a-z]{1,20})" + _END)
+_OF_ONE_SIZE = re.compile(r"(?P<domain>[^-]{1,60})(?P<size>)" + _END)
+
+
+@dataclass(frozen=True, slots=True)
+class SeededId:
+    """A made task: which domain's, of what size and split, and its number among the tasks of a seed. ``size`` is empty
+    where an environment of one size leaves it out."""
+
+    domain: str
+    size: str
+    split: str
+    seed: int
+    index: int
+
+    def __str__(self) -> str:
+        """The id, such as "retail-tiny-train-0-12", or "library-train-0-12" without a size."""
+        return "-".join(part for part in (self.domain, self.size, self.split, str(self.seed), str(self.index)) if part)
+
+
+def parse_id(text: str) -> SeededId | None:
+    """What a task's id says; None for one that was not made from a seed."""
+    found = _SEEDED.fullmatch(text) or _OF_ONE_SIZE.fullmatch(text)
+    if found is None:
+        return None
+    return SeededId(found["domain"], found["size"], found["split"], int(found["seed"]), int(found["index"]))
+
+
+DRAWS = 5
+"""How many kinds of first request are tried for a task before it is given up: rare worlds have no place for some."""
+
+
+class Infeasible(Exception):
+    """The world that was made cannot host the request that was drawn; another one is tried."""
+
+
+@lru_cache(maxsize=65536)
+def split_of(*key: str) -> str:
+    """The split that a combination belongs to: eight tenths train, one tenth each validation and test, by hash."""
+    bucket = int(hashlib.sha256("|".join(key).encode()).hexdigest(), 16) % 10
+    return "train" if bucket < 8 else "validation" if bucket == 8 else "test"
+
+
+@dataclass(slots=True)
+class UserRequest:
+    """One thing the user wants. A goal gives slots their values, in the user's words.
+
+    ``goal``: what is asked first. ``then``: the goal after the agent's proposal. ``fallback``: the goal once the agent
+    has said that the first is not available. ``final``: the goal that is right in the end; None: nothing is to be done
+    (refused or given up). ``unknown``: slots that the user does not remember. ``answer``: what the agent must say.
+    ``intent``: what reports call it, the kind where empty.
+    """
+
+    kind: str
+    goal: dict[str, Any]
+    then: dict[str, Any] | None = None
+    fallback: dict[str, Any] | None = None
+    final: dict[str, Any] | None = None
+    unknown: list[str] = field(default_factory=list)
+    intent: str = ""
+    answer: str | None = None
+
+    def to_agenda(self) -> AgendaRequest:
+        """What an agenda user may know of it: everything but ``final``."""
+        return {
+            "kind": self.kind, "goal": self.goal, "then": self.then, "fallback": self.fallback, "unknown": self.unknown,
+            "intent": self.intent, "answer": self.answer,
+        }  # fmt: skip
+
+
+def replay_gold(task: Task, domain: Domain, writes: Collection[str]) -> None:
+    """Replay the gold actions in a fresh world. Infeasible if a call fails, if ``writes`` leave no trace, or if they do
+    not prove the task's assertions.
+
+    Assertions hold after the last writing action and not before it, whoever takes it; without any, from the start.
+    """
+    world = domain.world(task)
+    before = world.digest()
+    wrote = False
+    actions = task.actions or ()
+    changes = [n for n, a in enumerate(actions) if a.requestor == "user" or a.name in writes]
+    for number, action in enumerate(actions):
+        if task.env_assertions and changes[-1:] == [number] and assertions_hold(task, world):
+            raise Infeasible
+        if world.call(action.requestor, ToolCall("gold", action.name, action.arguments, action.requestor)).error:
+            raise Infeasible
+        wrote = wrote or number in changes
+    if wrote == (world.digest() == before) or not assertions_hold(task, world):
+        raise Infeasible
+
+
+def assertions_hold(task: Task, world: World) -> bool:
+    """Whether all assertions of a task hold in a world."""
+    for assertion in task.env_assertions:
+        try:
+            kit = world.toolkit(assertion["env_type"])
+            if getattr(kit, assertion["func_name"])(**assertion["arguments"]) is not True:
+                return False
+        except ValueError:  # an assertion about a record that is not there any more
+            return False
+    return True

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from muarl.domains.base import Action, Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import ToolCall, ToolResult
 
 _TOLD = re.compile(r"Errors?\b")

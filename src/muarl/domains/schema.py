@@ -1,6 +1,9 @@
-"""JSON Schema of a tool from its type hints and docstring, and fast checks of arguments against it.
+"""JSON Schema of a tool from its type hints and docstring, fast checks of arguments against it, and typed records, of
+which a schema of what a tool answers is made.
 
-The schema is pydantic's for the parameters, which is what the OpenAI API and TAU2 use.
+The schema is pydantic's for the parameters, which is what the OpenAI API and TAU2 use. A record is a ``TypedDict``
+marked with ``@record("order_id")``: an object of the world, known by that field. What is marked ``Volatile`` may differ
+from one look to the next.
 """
 
 from __future__ import annotations
@@ -13,11 +16,22 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
+from functools import cache
 from pathlib import Path, PurePath
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from pydantic import BaseModel, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    with_config,
+)
+from typing_extensions import TypedDict
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.docstrings import parse_docstring
@@ -300,3 +314,39 @@ def _check_bounds(schema: Mapping[str, Any]) -> Check | None:
         return None
 
     return check
+
+
+T = TypeVar("T")
+RECORD, VOLATILE = "x-record", "x-volatile"
+"""Keywords of output schemas: the field that an object is known by; a field that may differ from look to look."""
+
+Date = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$", description="a date, such as 2026-03-14")]
+Time = Annotated[str, Field(pattern=r"^\d\d:\d\d$", description="a time of day, such as 14:30")]
+Money = Annotated[float, Field(ge=0, description="US dollars")]
+
+
+def Id(prefix: str, digits: int) -> Any:
+    """The field of an id: a prefix and so many digits."""
+    example = f"{prefix}{'123456789'[:digits]}"
+    return Field(pattern=f"^{prefix}\\d{{{digits}}}$", description=f"an id, such as {example}")
+
+
+Volatile = Field(json_schema_extra={VOLATILE: True})
+
+
+def record(key: str | None = None) -> Callable[[type[T]], type[T]]:
+    """Mark a ``TypedDict``: closed to other fields, and, where ``key`` is given, a record known by that field."""
+    extra: dict[str, Any] = {} if key is None else {RECORD: key}
+    return with_config(ConfigDict(extra="forbid", json_schema_extra=extra))
+
+
+@cache
+def output_schema(method: Any) -> dict[str, Any]:
+    """The JSON schema of what a tool's method returns, from its hint; a method without one may return anything."""
+    hint = get_type_hints(method, include_extras=True).get("return", Any)
+    return TypeAdapter(hint).json_schema()
+
+
+__all__ = [
+    "RECORD", "VOLATILE", "Date", "Id", "Money", "Time", "TypedDict", "Volatile", "output_schema", "record",
+]  # fmt: skip

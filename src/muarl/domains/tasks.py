@@ -1,10 +1,10 @@
-"""Tasks: what a user wants, and what a right ending looks like."""
+"""Tasks: what a user wants, what a right ending looks like, and the kind of a task, as its tags say it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.authoring import nearest
@@ -81,3 +81,25 @@ def _strange_basis(task: Task) -> str:
     known = sorted(REWARD_BASIS)
     hint = nearest(str(strange), known)
     return f"task {task.id}: reward_basis: there is no component {strange!r}; known: {', '.join(known)}{hint}"
+
+
+class Kind(NamedTuple):
+    """A kind of task. ``intent``: what its user wants; ``difficulty``: as its environment says it, "" where it does
+    not; ``domain``: in a run of several domains."""
+
+    intent: str
+    difficulty: str = ""
+    domain: str = ""
+
+    def __str__(self) -> str:
+        """Such as "return", or "return (difficulty 2)"."""
+        name = f"{self.domain}: {self.intent}" if self.domain else self.intent
+        return f"{name} (difficulty {self.difficulty})" if self.difficulty else name
+
+
+def kind_of(tags: Mapping[str, Any]) -> Kind | None:
+    """The kind of a task with these tags, or of an episode of it; None if they name no ``intent``."""
+    intent = tags.get("intent")
+    if intent is None:
+        return None
+    return Kind(str(intent), str(tags.get("difficulty", "")), str(tags.get("domain", "")))

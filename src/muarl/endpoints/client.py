@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from muarl.accounts.metering import count
+from muarl.accounts.budgets import count
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.keys import host_of, is_meant_for, is_named, read_secret
 from muarl.basics.untrusted import parse_json
 from muarl.endpoints.cache import ResponseCache, request_key
 from muarl.endpoints.config import DEFAULT_BASE_URL, USUAL_KEY, EndpointSettings, parse_endpoint
 from muarl.endpoints.connections import Connections
-from muarl.endpoints.failures import EndpointFailure, HTTPStatusError, classify, unsupported_parameter
-from muarl.endpoints.outages import Outages
+from muarl.endpoints.failures import EndpointFailure, HTTPStatusError, Outages, classify, unsupported_parameter
 from muarl.endpoints.replies import (
     MalformedReply,
     Reply,

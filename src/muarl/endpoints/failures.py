@@ -1,7 +1,10 @@
-"""What can go wrong at an endpoint, as one sentence each: what happened, where, and what to do about it."""
+"""What can go wrong at an endpoint, as one sentence each: what happened, where, and what to do about it. The person is
+told when an endpoint begins to fail, and not with every request that does (``Outages``).
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -236,3 +239,30 @@ def _is_too_long(said: str) -> bool:
     """Servers other than OpenAI's say it in words only."""
     words = ("context length", "context window", "context size", "maximum model length", "prompt is too long")
     return any(w in said.lower() for w in words)
+
+
+log = logging.getLogger(__name__)
+
+NAMES = {"user": "user", "agent": "agent", "judge": "judge", "world": "tools'"}
+
+
+class Outages:
+    """One line for an endpoint's first failure, and one each time that nobody listens any more at its address."""
+
+    def __init__(self) -> None:
+        self._told = self._down = False
+
+    def note(self, failure: EndpointFailure, until: float, left: int) -> None:
+        """A request has failed and is tried again: so many times at most, and until then (seconds since 1970)."""
+        if self._down or (self._told and not failure.nobody):
+            return
+        self._told, self._down = True, failure.nobody
+        who = NAMES.get(failure.boundary, failure.boundary)
+        clock = time.strftime("%H:%M:%S", time.localtime(until))
+        times = "once" if left == 1 else f"up to {left} times"
+        what = f"{who} endpoint {failure.where.model}: {failure.reason}"
+        log.warning("%s; trying again %s, until %s at most", what, times, clock)
+
+    def over(self) -> None:
+        """A request has been answered."""
+        self._down = False

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.auditing import UNDECLARED, AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import of_person, unavailable, usable
 from muarl.environments.registry import built_in, by_domain, environment_of, find, names

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, Semantics, Task, World
+from muarl.domains.base import Domain, Semantics, World
+from muarl.domains.tasks import Task
 from muarl.environments.place import Draw, Place
 from muarl.rewards import outcome
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
@@ -22,7 +23,7 @@ from muarl.types.episode import Episode, Verdict
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.rewards.judge import Judge
     from muarl.users.guidelines import Style
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import read_text
-from muarl.config import EvalConfig, RlConfig, RunConfig, load_config
-from muarl.config.retrieval import RetrievalConfig
-from muarl.config.sections import DomainConfig
+from muarl.config.load import load_config
+from muarl.config.rl import RlConfig
+from muarl.config.rollout import RetrievalConfig
+from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.environments.draws import by_database, draw_of, made_again, with_red_team
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place, RewardTerms

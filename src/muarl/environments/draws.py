@@ -10,7 +10,7 @@ from itertools import islice
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.config.sections import DomainConfig
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.place import Draw
 from muarl.environments.task_addresses import TaskAddress

@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any
 from muarl.basics.errors import ConfigError, attributed
 from muarl.basics.signatures import named_arguments, only, takes
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.checking import Check
-from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.generated import SPLITS, MakeExpert
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.place import MakeUser, NoJudge, Place, no_expert, no_user, rules_of
 from muarl.environments.task_addresses import TaskAddress, TaskOrigin
 from muarl.rollouts.rules import Limits, Rules
 
 if TYPE_CHECKING:
-    from muarl.config.retrieval import RetrievalConfig
+    from muarl.config.rollout import RetrievalConfig
     from muarl.domains.world_from_log import Observer
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.environments.benchmark import Benchmark
     from muarl.environments.session import Session
     from muarl.rewards.judge import Judge
@@ -372,7 +373,7 @@ class Environment:
 @lru_cache(maxsize=32)
 def _searched(domain: Domain, retrieval: str) -> Domain:
     """A domain that is searched in another way: one for all conversations, which share what is right in their end."""
-    from muarl.config.retrieval import RetrievalConfig
+    from muarl.config.rollout import RetrievalConfig
     from muarl.environments.retrieval import searched
 
     return searched(domain, RetrievalConfig.model_validate_json(retrieval))

@@ -15,10 +15,11 @@ from typing import Any
 
 from muarl.audit.calls import agent_calls
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Action, Domain, Task, World
+from muarl.domains.base import Domain, World
 from muarl.domains.database import Database
 from muarl.domains.frozen import canonical
 from muarl.domains.gold import run_gold
+from muarl.domains.tasks import Action, Task
 from muarl.domains.world_from_log import (
     Answered,
     Observer,

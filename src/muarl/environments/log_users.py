@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.basics.untrusted import parse_json
-from muarl.domains.base import Action
-from muarl.endpoints import Endpoint
+from muarl.domains.tasks import Action
+from muarl.endpoints.client import Endpoint
 from muarl.environments.log_tasks import scenario
 from muarl.environments.task_files import FiledTask
 

@@ -15,9 +15,10 @@ from muarl.audit.metrics import audit
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import Closable
 from muarl.domains.auditing import UNDECLARED, AuditRules
-from muarl.domains.base import Domain, Task, World
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain, World
 from muarl.domains.generated import MakeExpert
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.rewards import layered, outcome, shaped
 from muarl.rewards.completion import COMPLETION, is_counted
 from muarl.rewards.gold import check_tasks
@@ -31,7 +32,7 @@ from muarl.users.traits.levels import TraitRanges
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.rewards.judge import Judge
     from muarl.users.guidelines import Guidelines, Style
     from muarl.users.llm import LLMUserFactory
@@ -221,7 +222,7 @@ class Place:
         it, or (None) users that need no model. ConfigError where there are none."""
         if given is None:
             return self.own_users(None) or AgendaUserFactory(self.needed_user())
-        from muarl.endpoints import Endpoint  # only who has one needs the client's modules
+        from muarl.endpoints.client import Endpoint  # only who has one needs the client's modules
 
         if not isinstance(given, Endpoint):
             return given

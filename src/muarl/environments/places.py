@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 from muarl.accounts.metrics import DOMAIN
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import Closable
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode, Usage
 
 if TYPE_CHECKING:
     from muarl.agents.base import Agent
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.users.base import UserFactory
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.places import Agents, ByPlace, Places, Users
 from muarl.environments.registry import load_task
@@ -26,7 +26,7 @@ from muarl.users.base import UserFactory
 
 if TYPE_CHECKING:
     from muarl.accounts.statistics import EvaluationReport
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.endpoints.connections import Connections
     from muarl.rewards.judge import Judge
 
@@ -117,7 +117,8 @@ async def play(
     ConfigError for what cannot be played (no such task, no user, no judge); DataError for a task whose gold actions
     fail, or a benchmark whose data are not installed. ``connections``: None shares them with other calls of the moment.
     """
-    from muarl.endpoints import Endpoint, EndpointSettings
+    from muarl.endpoints.client import Endpoint
+    from muarl.endpoints.config import EndpointSettings
     from muarl.endpoints.connections import shared_connections
 
     found = load_task(task) if isinstance(task, str) else task
@@ -236,7 +237,8 @@ def named_users(
     if spec == "agenda":
         return None
     if spec.startswith("endpoint:"):
-        from muarl.endpoints import Endpoint, parse_endpoint
+        from muarl.endpoints.client import Endpoint
+        from muarl.endpoints.config import parse_endpoint
 
         return Endpoint(parse_endpoint(spec, concurrency=concurrency), connections=connections)
     raise ConfigError(f"{where}: {spec!r} is unknown; use agenda, endpoint:MODEL or endpoint:MODEL@URL")
@@ -244,7 +246,7 @@ def named_users(
 
 def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """ConfigError for an option that is no setting of an endpoint."""
-    from muarl.endpoints import EndpointSettings
+    from muarl.endpoints.config import EndpointSettings
 
     known = set(EndpointSettings.__dataclass_fields__) - {"model", "base_url", "api_key_env"}
     for name in options:

@@ -14,8 +14,9 @@ from typing import Any
 
 from muarl.accounts.metrics import DOMAIN
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.domains.base import Domain, Semantics, Task
-from muarl.domains.task_ids import SeededId, parse_id
+from muarl.domains.base import Domain, Semantics
+from muarl.domains.generated import SeededId, parse_id
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import approved, by_domain, canonical, find, is_reference, names
 from muarl.environments.retrieval import as_recorded

@@ -37,7 +37,7 @@ from muarl.basics.errors import ConfigError, MuarlError
 from muarl.environments.task_addresses import TaskAddress
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
     from muarl.environments.environment import Environment
 
 MOST_FILES = 1000

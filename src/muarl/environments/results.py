@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.basics.errors import InfrastructureError
-from muarl.rollouts.conversation import Rules, agent_view
+from muarl.rollouts.conversation import agent_view
+from muarl.rollouts.rules import Rules
 from muarl.types.chat import Message, ToolSpec, to_openai
 from muarl.types.episode import Episode, StopReason, Usage
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.folders import home
-from muarl.config.retrieval import RetrievalConfig
+from muarl.config.rollout import RetrievalConfig
 from muarl.config.section import EndpointConfig
 from muarl.domains.base import Domain
 
 if TYPE_CHECKING:  # what searches is imported where a configuration asks for a search: few environments have documents
-    from muarl.endpoints import EndpointSettings
-    from muarl.retrieval import Document, Embedder, Reranker
+    from muarl.endpoints.config import EndpointSettings
+    from muarl.retrieval.documents import Document
+    from muarl.retrieval.embeddings import Embedder
+    from muarl.retrieval.reranking import Reranker
 
 
 @runtime_checkable
@@ -33,7 +35,7 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
         return domain
     if not isinstance(domain, SearchedDomain):
         raise ConfigError(f"retrieval: {domain.name} has no documents to search; leave the section out")
-    from muarl.retrieval import EmbeddingCache
+    from muarl.retrieval.embeddings import EmbeddingCache
 
     try:
         return domain.with_retrieval(
@@ -72,7 +74,7 @@ def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
     section = config.get("retrieval")
     if not isinstance(section, Mapping) or not isinstance(domain, SearchedDomain):
         return domain
-    from muarl.retrieval import HashedEmbedder
+    from muarl.retrieval.embedders import HashedEmbedder
 
     given = {name: section[name] for name in ("variant", *_USUAL) if section.get(name) is not None}
     try:
@@ -134,8 +136,8 @@ def _settings(section: EndpointConfig) -> EndpointSettings:
 
 
 def _embedder(wanted: RetrievalConfig) -> Embedder | None:
-    from muarl.endpoints import Endpoint
-    from muarl.retrieval import EndpointEmbedder, HashedEmbedder, LocalEmbedder
+    from muarl.endpoints.client import Endpoint
+    from muarl.retrieval.embedders import EndpointEmbedder, HashedEmbedder, LocalEmbedder
 
     if wanted.embedding_endpoint is not None:
         return EndpointEmbedder(Endpoint(_settings(wanted.embedding_endpoint)))
@@ -151,9 +153,8 @@ def _embedder(wanted: RetrievalConfig) -> Embedder | None:
 
 
 def _reranker(wanted: RetrievalConfig) -> Reranker | None:
-    from muarl.endpoints import Endpoint
-    from muarl.retrieval import EndpointReranker, RatingReranker
-    from muarl.retrieval.reranking import RATING_FORMAT
+    from muarl.endpoints.client import Endpoint
+    from muarl.retrieval.reranking import RATING_FORMAT, EndpointReranker, RatingReranker
 
     if wanted.reranker_endpoint is None:
         return None

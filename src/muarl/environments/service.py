@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.domains.base import Domain, Task
-from muarl.domains.error_profile import ErrorProfile
-from muarl.domains.imagined import Fact, ImaginedDomain, scenario_of
+from muarl.domains.base import Domain
+from muarl.domains.imagined.domain import Fact, ImaginedDomain
+from muarl.domains.imagined.scenario import scenario_of
 from muarl.domains.kit import tiny_vocabulary
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.checks import checks
@@ -19,7 +19,9 @@ from muarl.domains.kit.gold import call
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.shown_records import observer_of
 from muarl.domains.kit.tasks import TaskMaker
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.sources import policy_text
+from muarl.domains.tasks import Task
 from muarl.domains.world_from_log import Observer
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.users.agenda_device import DeviceAgendaUser

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.checking import Check
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.generated import SeededId
 from muarl.domains.kit import tiny_vocabulary
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.checks import checks
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.several import AnyServiceExpert, merged_rules
 from muarl.domains.kit.tasks import TaskMaker
-from muarl.domains.task_ids import SeededId
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.users.agenda_service import ServiceUsers
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from muarl.agents.outside import OutsideAgent, SaidOutside, SampledTokens, as_message
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.results import EpisodeFailure, PlayResult, conversation_json, tools_json
 from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent

@@ -17,8 +17,9 @@ from typing import Any
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.basics.files import write_text
 from muarl.domains.authoring import AuthoringWarning
-from muarl.domains.base import Action, Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.database import Database
+from muarl.domains.tasks import Action, Task
 from muarl.environments.task_addresses import TaskAddress
 from muarl.environments.task_pool import TaskPool
 from muarl.records.rows import field, items, json_lines

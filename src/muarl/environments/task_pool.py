@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 
 
 class TaskPool:

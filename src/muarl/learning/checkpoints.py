@@ -18,18 +18,20 @@ from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from muarl.basics.errors import CheckpointError
-from muarl.learning.checkpoint_files import WeightReader, WeightWriter, read_json, stored_shapes, whole_folder
-from muarl.learning.checkpoint_kinds import check_kind
-from muarl.learning.checkpoint_paths import STEP
-from muarl.learning.checkpoint_paths import checkpoint_path as checkpoint_path
-from muarl.learning.checkpoint_paths import latest_checkpoint as latest_checkpoint
-from muarl.learning.checkpoint_paths import list_checkpoints as list_checkpoints
-from muarl.learning.manifest import MANIFEST, verify
-from muarl.learning.quiet import quiet_transformers
+from muarl.learning.checkpoint_files import (
+    MANIFEST,
+    WeightReader,
+    WeightWriter,
+    read_json,
+    stored_shapes,
+    verify,
+    whole_folder,
+)
+from muarl.learning.checkpoint_folders import STEP, check_kind, list_checkpoints
 from muarl.learning.release import CARD, ModelNotes, write_release
 from muarl.learning.state_files import StateReader, TrainerState, write_tensors, write_values
 from muarl.learning.stored_tensors import StoredTensors
-from muarl.models.configs import empty_model, model_class, model_config
+from muarl.models.configs import empty_model, model_class, model_config, quiet_transformers
 from muarl.models.support import support_of
 from muarl.models.weights import as_stored, family_of, stored_weights
 

@@ -22,22 +22,27 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from muarl.basics.errors import CheckpointError, MuarlError
-from muarl.learning import group, shards
-from muarl.learning.checkpoint_files import WeightWriter, full_disk, is_disk_full, whole_folder
+from muarl.learning import process_group, shards
+from muarl.learning.checkpoint_files import WeightWriter, file_sum, flush, full_disk, is_disk_full, seal, whole_folder
 from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config
-from muarl.learning.fingerprint import combine
-from muarl.learning.forward import TokenScores
 from muarl.learning.lora import FOLDER, load_adapter, save_adapter
 from muarl.learning.losses import merge_metrics
-from muarl.learning.manifest import file_sum, flush, seal
 from muarl.learning.optimizer import ScheduledOptimizer
 from muarl.learning.packing import Batch, Rows, idle_rows, pack, spread
-from muarl.learning.randomness import global_generators, restore_generators
 from muarl.learning.release import write_release
 from muarl.learning.settings import LearnerConfig
 from muarl.learning.sharded_model import ShardedModel
-from muarl.learning.state_files import OPTIMIZER, LearnerProgress, StateReader, write_tensors, write_values
-from muarl.learning.steps import Metrics, Stepper
+from muarl.learning.state_files import (
+    OPTIMIZER,
+    LearnerProgress,
+    StateReader,
+    combined_fingerprint,
+    global_generators,
+    restore_generators,
+    write_tensors,
+    write_values,
+)
+from muarl.learning.steps import Metrics, Stepper, TokenScores
 from muarl.models.adapters import base_only
 from muarl.models.attention import can_share
 from muarl.models.weights import as_stored
@@ -59,7 +64,7 @@ class ShardedLearner(Stepper):
         self,
         checkpoint: Path,
         settings: LearnerConfig,
-        sharding: group.ShardingConfig,
+        sharding: process_group.ShardingConfig,
         *,
         rank: int,
         world: int,
@@ -67,13 +72,13 @@ class ShardedLearner(Stepper):
     ) -> None:
         super().__init__(settings)
         self.rank, self.world = rank, world
-        self._device = group.join(address, rank, world, sharding)
+        self._device = process_group.join(address, rank, world, sharding)
         checkpoint = Path(checkpoint)
-        self.model_config = group.together(lambda: check_policy(checkpoint))
-        self.tokenizer = group.together(lambda: load_tokenizer(checkpoint))
+        self.model_config = process_group.together(lambda: check_policy(checkpoint))
+        self.tokenizer = process_group.together(lambda: load_tokenizer(checkpoint))
         mesh = init_device_mesh(self._device.type, (world,))
         precision, lora = settings.precision, settings.lora
-        self.model = group.together(
+        self.model = process_group.together(
             lambda: ShardedModel(
                 checkpoint,
                 mesh,
@@ -87,7 +92,7 @@ class ShardedLearner(Stepper):
         self.config = replace(self.config, lora=self.model.lora)
         self.reference: ShardedModel | None = None
         if settings.policy.kl_coef > 0 and lora is None:
-            self.reference = group.together(
+            self.reference = process_group.together(
                 lambda: ShardedModel(
                     checkpoint,
                     mesh,
@@ -145,8 +150,8 @@ class ShardedLearner(Stepper):
         )
         with ExitStack() as stack:
             made = self._write(path, lambda: stack.enter_context(whole_folder(path)) if self.rank == 0 else None)
-            folder = Path(group.gather(str(made))[0])
-            sums = dict(group.gather(self._write(path, lambda: self._write_state(folder, generators))))
+            folder = Path(process_group.gather(str(made))[0])
+            sums = dict(process_group.gather(self._write(path, lambda: self._write_state(folder, generators))))
             self._write_weights(path, folder)
             self._write_adapter(path, folder)
             self._write(path, lambda: self._write_rest(folder, progress, sums) if self.rank == 0 else None)
@@ -164,7 +169,7 @@ class ShardedLearner(Stepper):
                     raise full_disk(path) from problem
                 raise MuarlError(f"{path}: this checkpoint could not be written: {problem}") from problem
 
-        return group.together(clearly)
+        return process_group.together(clearly)
 
     @property
     def _held(self) -> torch.dtype:
@@ -229,8 +234,8 @@ class ShardedLearner(Stepper):
         this learner; nothing has then changed, unless a file breaks off while it is read."""
         path = Path(path)
         start = self._start_sum()
-        state, progress, adapter = group.together(lambda: self._checked(path, start))
-        group.together(lambda: self._take(path, state, progress, adapter))
+        state, progress, adapter = process_group.together(lambda: self._checked(path, start))
+        process_group.together(lambda: self._take(path, state, progress, adapter))
         self._version = progress.version
         self._random.setstate(progress.order)
         random.setstate(progress.python)
@@ -271,13 +276,13 @@ class ShardedLearner(Stepper):
         """See ``TorchLearner``: the fingerprint of the reference, or of the base under an adapter."""
         model = self.model if self.config.lora is not None else self.reference
         if model is not None and self._start is None:
-            parts = group.gather(model.sums())
-            self._start = combine({name: sum(part[name] for part in parts) for name in parts[0]})
+            parts = process_group.gather(model.sums())
+            self._start = combined_fingerprint({name: sum(part[name] for part in parts) for name in parts[0]})
         return self._start
 
     def close(self) -> None:
         """Leave the group."""
-        group.leave()
+        process_group.leave()
 
     # ---- what the steps ask
 
@@ -293,7 +298,7 @@ class ShardedLearner(Stepper):
         c = self.config
         share = self.model.support.prefix_sharing and can_share(batch.weights)
         mine = spread(batch, self.world, subset, share=share)[self.rank]
-        rows = group.together(
+        rows = process_group.together(
             lambda: pack(
                 batch,
                 token_budget=c.token_budget,
@@ -303,7 +308,7 @@ class ShardedLearner(Stepper):
                 share=share,
             )
         )
-        rows += [idle_rows() for _ in range(max(group.gather(len(rows))) - len(rows))]
+        rows += [idle_rows() for _ in range(max(process_group.gather(len(rows))) - len(rows))]
         return [r.to(self._device) for r in rows]
 
     def _scores(self, rows: Rows, *, temperature: float, entropy: bool = False, reference: bool = False) -> TokenScores:
@@ -327,7 +332,9 @@ class ShardedLearner(Stepper):
         return flat
 
     def _combined(self, metrics: Mapping[str, float]) -> Metrics:
-        parts = [{k: torch.tensor(v, dtype=torch.float64) for k, v in m.items()} for m in group.gather(dict(metrics))]
+        parts = [
+            {k: torch.tensor(v, dtype=torch.float64) for k, v in m.items()} for m in process_group.gather(dict(metrics))
+        ]
         return {name: float(value) for name, value in merge_metrics(parts).items()}
 
     def _summed(self, values: Tensor) -> Tensor:

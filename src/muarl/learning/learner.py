@@ -20,8 +20,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import WeightReader
 from muarl.learning.checkpoints import check_policy, check_sums, load_policy, load_tokenizer, saved_policy
-from muarl.learning.fingerprint import combine, tensor_sum
-from muarl.learning.forward import TokenScores, selected_logprobs
 from muarl.learning.lora import (
     FOLDER,
     AdaptedWeights,
@@ -34,12 +32,21 @@ from muarl.learning.lora import (
     save_adapter,
     start_value,
 )
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import ScheduledOptimizer
 from muarl.learning.packing import Batch, Rows, Sample, pack
-from muarl.learning.randomness import global_generators, restore_generators
-from muarl.learning.settings import LearnerConfig, LoraSettings, PolicyLossConfig
-from muarl.learning.state_files import OPTIMIZER, LearnerProgress, StateReader, TrainerState
-from muarl.learning.steps import Metrics, Stepper
+from muarl.learning.settings import LearnerConfig, LoraSettings
+from muarl.learning.state_files import (
+    OPTIMIZER,
+    LearnerProgress,
+    StateReader,
+    TrainerState,
+    combined_fingerprint,
+    global_generators,
+    restore_generators,
+    tensor_sum,
+)
+from muarl.learning.steps import Metrics, Stepper, TokenScores, selected_logprobs
 from muarl.models.adapters import base_only
 from muarl.models.configs import empty_model
 from muarl.models.path import path_of
@@ -229,7 +236,7 @@ class TorchLearner(Stepper):
             return None
         if self._digest is None:
             named = ((n, p) for n, p in model.named_parameters() if not is_adapter(n))
-            self._digest = combine({plain_name(n): tensor_sum(plain_name(n), p) for n, p in named})
+            self._digest = combined_fingerprint({plain_name(n): tensor_sum(plain_name(n), p) for n, p in named})
         return self._digest
 
 

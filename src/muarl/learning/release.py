@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import CheckpointError, DataError
 from muarl.basics.untrusted import read_json_object
-from muarl.chat_formats.families import AUTO, MARK, QWEN3, TEXT, TOOL_TEXT_MARK, EarlierThoughts, Family, ToolText
-from muarl.chat_formats.plain import PLAIN
+from muarl.chat_formats.families import (
+    AUTO,
+    MARK,
+    PLAIN,
+    QWEN3,
+    TEXT,
+    TOOL_TEXT_MARK,
+    EarlierThoughts,
+    Family,
+    ToolText,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

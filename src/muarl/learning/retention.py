@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muarl.basics.errors import CheckpointError
-from muarl.learning.checkpoint_paths import list_checkpoints
+from muarl.learning.checkpoint_folders import list_checkpoints
 
 PIN = "KEEP"
 """A file of this name in a checkpoint's folder, put there by hand: it is never deleted."""

@@ -3,10 +3,15 @@
 ``trainer.json`` holds what JSON can hold. Tensors are in ``trainer.safetensors``, or in one file for each process that
 took part, ``trainer-00002-of-00008.safetensors``: there a tensor may be some rows of the whole, and the file's header
 says which. A reader asks for any rows of any tensor, so a state made by eight processes serves one, or three.
+
+A fingerprint (``tensor_sum``, ``combined_fingerprint``) is a number for a model's weights that can be computed from
+their parts: by it is found out whether a run is resumed with the reference model (or the base under an adapter) that it
+began with.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +24,53 @@ from torch import Tensor
 
 from muarl.basics.errors import CheckpointError
 from muarl.learning.checkpoint_files import read_json, save_tensors
-from muarl.learning.randomness import parse_random
+
+
+def parse_random(state: Any) -> tuple[Any, ...]:
+    """The state of a ``random.Random`` (or of the module ``random``), from what JSON made of it. TypeError or
+    ValueError if it is malformed."""
+    version, numbers, gauss = state
+    return (int(version), tuple(int(n) for n in numbers), gauss)
+
+
+def global_generators(device: torch.device) -> dict[str, Tensor]:
+    """The states of PyTorch's own generators, which everything in the process draws from."""
+    tensors = {"random/torch": torch.get_rng_state()}
+    if device.type == "cuda":
+        tensors["random/cuda"] = torch.cuda.get_rng_state(device)
+    return tensors
+
+
+def restore_generators(tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    """Undo ``global_generators``; what is missing stays as it is."""
+    if "random/torch" in tensors:
+        torch.set_rng_state(tensors["random/torch"])
+    if device.type == "cuda" and "random/cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random/cuda"], device)
+
+
+CHUNK = 1 << 22
+
+
+def tensor_sum(name: str, part: Tensor, first: int = 0) -> int:
+    """A checksum of a tensor's elements from number ``first`` on, in bfloat16; the sums of a whole's parts add up
+    modulo 2**64. So it does not depend on how the tensor is sharded or how exactly it is held."""
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
+    flat = part.detach().reshape(-1)
+    total = 0
+    for start in range(0, flat.numel(), CHUNK):
+        bits = flat[start : start + CHUNK].to(torch.bfloat16).view(torch.int16).to(torch.int64)
+        place = torch.arange(start, start + bits.numel(), device=bits.device) + (first + seed)
+        mixed = (place * -7046029254386353131) ^ (place >> 7)  # 64-bit golden ratio; integers wrap
+        total += int(((bits & 0xFFFF) * (mixed | 1)).sum())
+    return total % (1 << 64)
+
+
+def combined_fingerprint(sums: Mapping[str, int]) -> str:
+    """One hexadecimal number for all tensors' sums."""
+    text = "\n".join(f"{name} {sums[name] % (1 << 64)}" for name in sorted(sums))
+    return hashlib.sha256(text.encode()).hexdigest()
+
 
 FORMAT = 2
 VALUES = "trainer.json"

@@ -1,4 +1,4 @@
-"""The mathematics of a learner's steps, once for all learners: batches, losses, updates and their metrics.
+"""The mathematics of a learner's steps, once for all learners: batches, log-probabilities, losses, updates and metrics.
 
 A ``Stepper`` may be one of several processes that together take one step. Each is given all samples, and asks four
 questions that know how many processes there are: what is mine (``_micro``), what does the model say (``_scores``), and
@@ -11,14 +11,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from muarl.learning.corrections import correct
-from muarl.learning.forward import TokenScores
 from muarl.learning.losses import (
     Totals,
+    correct,
     cross_entropy_loss,
     gap_summary,
     kl_loss,
@@ -31,6 +31,37 @@ from muarl.learning.losses import (
 from muarl.learning.optimizer import ScheduledOptimizer
 from muarl.learning.packing import Batch, Rows, Sample, episode_numbers
 from muarl.learning.settings import LearnerConfig
+from muarl.models.path import ModelPath
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScores:
+    """``logprobs`` float32 [n], with gradient where enabled; ``entropy`` float32 [n] in nats, detached, or None.
+    In row-major order of the rows' targets."""
+
+    logprobs: Tensor
+    entropy: Tensor | None
+
+
+def selected_logprobs(
+    path: ModelPath, rows: Rows, *, temperature: float = 1.0, entropy: bool = False, recompute: bool = False
+) -> TokenScores:
+    """log softmax(logits / temperature) of each target token, given what precedes it in its own document.
+
+    Always float32, whatever the weights' type. ``recompute`` trades time for memory.
+    """
+    logprobs, spread = path.token_logprobs(
+        rows.ids,
+        rows.positions,
+        rows.documents,
+        rows.targets,
+        temperature,
+        entropy=entropy,
+        recompute=recompute,
+        layout=rows.layout,
+    )
+    return TokenScores(logprobs, spread.detach() if entropy else None)
+
 
 Metrics = dict[str, float]
 

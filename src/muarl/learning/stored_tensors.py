@@ -17,8 +17,7 @@ from torch import Tensor
 from transformers import PretrainedConfig
 
 from muarl.basics.errors import CheckpointError
-from muarl.learning.quiet import quiet_transformers
-from muarl.models.configs import empty_model
+from muarl.models.configs import empty_model, quiet_transformers
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def _start(told: dict[str, Any], rank: int) -> Any:
 
     from muarl.basics.errors import InfrastructureError
     from muarl.learning.fsdp import ShardedLearner
-    from muarl.learning.group import use_loopback, versions
+    from muarl.learning.process_group import use_loopback, versions
 
     if told["versions"] != versions():
         raise InfrastructureError(

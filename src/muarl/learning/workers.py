@@ -27,14 +27,13 @@ import torch
 from torch import Tensor
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
-from muarl.learning.checkpoint_kinds import check_kind
+from muarl.learning.checkpoint_folders import check_kind
 from muarl.learning.checkpoints import check_sums
-from muarl.learning.group import ShardingConfig, host_store, versions
 from muarl.learning.lora import AdaptedWeights
 from muarl.learning.packing import Sample
-from muarl.learning.randomness import global_generators, restore_generators
+from muarl.learning.process_group import ShardingConfig, host_store, versions
 from muarl.learning.settings import LearnerConfig
-from muarl.learning.state_files import LearnerProgress, StateReader
+from muarl.learning.state_files import LearnerProgress, StateReader, global_generators, restore_generators
 from muarl.learning.steps import Metrics
 from muarl.models.weights import as_stored
 

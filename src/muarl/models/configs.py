@@ -1,4 +1,5 @@
-"""A model's configuration and its empty model, the same under every release of transformers that muarl works with.
+"""A model's configuration and its empty model, the same under every release of transformers that muarl works with; and
+``transformers`` without its progress bars and warnings.
 
 From release 5 on ``rope_parameters`` says everything about rotary positions; before, ``rope_theta`` and
 ``rope_scaling`` did, and ``rope_parameters`` was silently ignored: a model would compute with wrong positions.
@@ -7,7 +8,8 @@ From release 5 on ``rope_parameters`` says everything about rotary positions; be
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -17,6 +19,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+from transformers.utils import logging as transformers_logging
 
 from muarl.basics.errors import CheckpointError
 from muarl.models.support import DEFAULT_FAMILY
@@ -117,3 +120,18 @@ def _tied(model: PreTrainedModel) -> PreTrainedModel:
     if getattr(model.config, "tie_word_embeddings", False):
         cast(Any, model.get_output_embeddings()).weight = cast(Any, model.get_input_embeddings()).weight
     return model
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Within the block, only its errors are shown."""
+    before = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(before)
+        if bars:
+            transformers_logging.enable_progress_bar()

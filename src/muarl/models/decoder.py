@@ -26,10 +26,9 @@ from muarl.basics.errors import CheckpointError
 from muarl.models import fused
 from muarl.models.adapters import base_bias, base_weight, is_adapted, is_plain, project
 from muarl.models.attention import attend, can_share
+from muarl.models.backward import Make, make_once, remaking, rms_norm
 from muarl.models.experts import mixture
 from muarl.models.layout import Layout, plan_layout
-from muarl.models.norm import rms_norm
-from muarl.models.remade import Make, make_once, remaking
 from muarl.models.scoring import linear_logprobs
 from muarl.models.support import OWN_FAMILIES, off_the_own_path
 

@@ -13,12 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from muarl.models import fused, fused_cache, step_attention
+from muarl.models import cached_attention, fused, fused_cache
+from muarl.models.cached_attention import spans_of, untouched_zeros
 from muarl.models.decoder import Shape, rotate
 from muarl.models.experts import mixture
 from muarl.models.inference_weights import InferenceWeights, LayerWeights
-from muarl.models.prefill_spans import spans_of
-from muarl.models.untouched import untouched_zeros
 
 
 class KVCache:
@@ -189,7 +188,7 @@ def decode(
     if in_place and not aligned:
         reach = positions.new_zeros(rows).index_copy_(0, slots, positions)
     if lengths is None:
-        bias = step_attention.step_bias(reach, common[1], span)
+        bias = cached_attention.step_bias(reach, common[1], span)
     else:
         each = list(zip(slots.tolist(), lengths, strict=True))
     split = shape.heads * dim, (shape.heads + kv) * dim
@@ -204,9 +203,9 @@ def decode(
         keys, values = cache.keys[number], cache.values[number]
         if lengths is None:
             read = None if in_place else slots
-            mixed = step_attention.together(query, keys, values, read, bias, common, span=span)
+            mixed = cached_attention.together(query, keys, values, read, bias, common, span=span)
         else:
-            mixed = step_attention.row_by_row(query, keys, values, each, common)
+            mixed = cached_attention.row_by_row(query, keys, values, each, common)
         mixed = mixed.view(len(mixed), shape.heads * dim)
         if in_place and not aligned:
             mixed = mixed.index_select(0, slots)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from muarl.models import fused_cache, step_attention
+from muarl.models import cached_attention, fused_cache
 from muarl.models.decoder import Shape, is_mixture, rotary_tables, shape_of
 from muarl.models.scoring import products
 
@@ -59,7 +59,7 @@ class InferenceWeights:
         self.direct = fused_cache.attends(self.embedding, self.shape.head_dim, self.shape.groups)
         kind = torch.float32 if self.direct else dtype
         numbers = self.shape.kv_heads * self.shape.head_dim
-        self.wide = numbers >= step_attention.WIDE and device.type == "cpu" and dtype == torch.float32
+        self.wide = numbers >= cached_attention.WIDE and device.type == "cpu" and dtype == torch.float32
         self.cos, self.sin = cos.to(kind), sin.to(kind)
 
     def _copy(self, weight: Tensor) -> Tensor:

@@ -1,4 +1,5 @@
-"""What muarl can do with a model, told from the fields of its config.json. Light: no torch, nothing loaded.
+"""What muarl can do with a model, told from the fields of its config.json, and which releases of ``transformers`` each
+path works with. Light: no torch, nothing loaded.
 
 Two paths compute a model. The *own* path (``decoder``, ``decoder_cached``) is fast and knows one kind of layer, which
 several families share. The *generic* path (``generic``, ``generic_cached``) runs the classes of ``transformers``: exact
@@ -7,14 +8,39 @@ for every family, and slower. Who asks what a model allows asks ``support_of``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from muarl.basics.errors import CheckpointError
-from muarl.models.releases import too_old_for_generic
+
+GENERIC_NEEDS = "5.17"
+"""The oldest release with which the generic path passes its tests: before, classes kept some families' recurrent state
+in other ways, and described masks otherwise. The own path needs no more than pyproject.toml asks for."""
+
+
+def too_old_for_generic() -> str:
+    """Why the installed transformers cannot run the generic path, and what to do; empty if it can, or if there is
+    none here: others will run it."""
+    try:
+        here = version("transformers")
+    except PackageNotFoundError:
+        return ""
+    if _numbers(here) >= _numbers(GENERIC_NEEDS):
+        return ""
+    return (
+        f"models of this kind are computed by transformers, of release {GENERIC_NEEDS} or later, and {here} is "
+        f"installed: pip install 'transformers>={GENERIC_NEEDS}'"
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+
 
 PathKind = Literal["own", "generic"]
 

@@ -1,17 +1,21 @@
 """What stands beside success wherever a run is summed up: success without any violation, catastrophic failures and
-writes without consent; and the sentences that a reader must not miss.
+writes without consent; how many training steps moved the weights; and the sentences that a reader must not miss.
 
-Everything is read from summary.json, which may be an older version's or somebody else's: what it does not tell is None.
+Everything is read from summary.json and a run's rows of figures, which may be an older version's or somebody else's:
+what they do not tell is None. A group of rollouts whose rewards are all equal has no advantage to learn from. A step
+that consists of such groups leaves the weights as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.pages.markup import as_figure
+from muarl.sign_rules import Row, no_update
+from muarl.signs import PHASE, REMEDIES, signs
 
 Summary = Mapping[str, Any]
 
@@ -168,3 +172,48 @@ def _bounds(value: Any) -> tuple[float, float] | None:
 def _whole(value: Any) -> int | None:
     found = as_figure(value)
     return None if found is None else int(found)
+
+
+def training_summary(rows: Iterable[Row]) -> dict[str, Any]:
+    """The ``training`` block of summary.json, from a run's rows of figures: ``steps``; ``steps_without_update``;
+    ``groups`` that were kept, and of those ``groups_equal``, whose rewards were all the same (left out where an older
+    run did not count them); ``signs`` that something went wrong, causes first (``muarl.signs``)."""
+    steps = [row for row in rows if row.get("phase") == PHASE]
+    out: dict[str, Any] = {"steps": len(steps), "steps_without_update": sum(map(no_update, steps))}
+    out["groups"] = _sum(steps, "groups_kept")
+    if steps and all("groups_equal" in row for row in steps):
+        out["groups_equal"] = _sum(steps, "groups_equal")
+    return out | {"signs": [sign.to_json() for sign in signs(steps)]}
+
+
+def _sum(rows: Iterable[Row], name: str) -> int:
+    """The sum of a figure; what is none counts as 0, since a row may be somebody else's."""
+    return int(sum(as_figure(row.get(name)) or 0.0 for row in rows))
+
+
+def differing_text(groups: int, equal: int) -> str:
+    """How many groups had something to learn from, in words."""
+    return f"{groups - equal} of {groups} groups had differing rewards"
+
+
+def what_went_wrong(rows: Iterable[Row]) -> list[str]:
+    """Sentences for whoever looks at a training: its signs, causes first, each with its remedy, and how many steps
+    updated nothing. The remedy for those is told only where no sign names another cause. Empty if all is well."""
+    rows = list(rows)
+    found = signs(rows)
+    idle = idle_text(rows, remedy=not found)
+    return [sign.line for sign in found] + ([] if idle is None else [idle])
+
+
+def idle_text(rows: Iterable[Row], *, remedy: bool = True) -> str | None:
+    """One sentence on steps that updated nothing, and one on what to do; None if every step did."""
+    found = training_summary(rows)
+    steps, idle = found["steps"], found["steps_without_update"]
+    if not idle:
+        return None
+    groups = f" ({differing_text(found['groups'], found['groups_equal'])})" if "groups_equal" in found else ""
+    if idle == steps:
+        text = f"No step of the training updated the weights{groups}: the agent is the one it began with."
+    else:
+        text = f"{idle} of {steps} training steps updated nothing{groups if idle > steps / 2 else ''}."
+    return f"{text} {REMEDIES['no-signal']}" if remedy else text

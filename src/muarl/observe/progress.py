@@ -1,17 +1,21 @@
 """Progress that a person can read: live bars in a terminal, an occasional plain line everywhere else.
 
-progress = Progress()
-with progress.phase("Reinforcement learning", total=60, unit="steps") as phase:
-    for step in range(60):
-        ...
-        phase.advance(success=0.41, turns=9.2)
+    progress = Progress()
+    with progress.phase("Reinforcement learning", total=60, unit="steps") as phase:
+        for step in range(60):
+            ...
+            phase.advance(success=0.41, turns=9.2)
+
+``JobStages``: how far a job of several stages is. ``Tally``: what an evaluation has come to while it runs.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -21,11 +25,120 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from muarl.accounts.metrics import is_success
 from muarl.observe.screen import Screen
-from muarl.observe.stages import JobStages, clock
 from muarl.observe.terminal import clear
+from muarl.types.episode import Episode
 
-__all__ = ["MARK_EVERY", "PLAIN_EVERY", "Phase", "Progress", "clock", "figure", "rate_text"]
+MIN_SECONDS = 5.0
+MIN_SHARE = 0.02
+"""How much of the job must have been worked off, in seconds and as a share of it, before a time is told."""
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a person says them: 8s, 1:05, 2:03:04."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, s = divmod(whole, 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours}:{m:02d}:{s:02d}" if hours else f"{m}:{s:02d}"
+
+
+def roughly(seconds: float) -> str:
+    """Seconds no more exactly than an estimate deserves: 40 s, 9 min, 2 h 10 min."""
+    if seconds < 90:
+        return f"{max(10, round(seconds, -1)):.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(round(minutes, -1), 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+class JobStages:
+    """The stages of a job, by name and in order, with the seconds that each took on some machine.
+
+    The pace of this machine is what its stages took, over what they took there. A stage that was done before (by a run
+    that is resumed) tells nothing of the pace, and is behind like any other.
+    """
+
+    def __init__(self, stages: Mapping[str, float]) -> None:
+        self._names = tuple(stages)
+        self._usual = tuple(stages.values())
+        self._spent = self._worked = 0.0
+
+    def add(self, name: str, seconds: float, worked: float) -> None:
+        """Note that a stage is over: its seconds, and the share of it that was worked off in them."""
+        if name in self._names and worked > 0:
+            self._spent += seconds
+            self._worked += self._usual[self._names.index(name)] * worked
+
+    def text(self, name: str, seconds: float, done: float, worked: float) -> str:
+        """Which stage this is, and the time left for it and all that follow, in words; "" for what is no stage.
+
+        ``seconds``: since the stage began. ``done``: the share of it that is done, ``worked``: in these seconds.
+        """
+        if name not in self._names:
+            return ""
+        at = self._names.index(name)
+        place = f"stage {at + 1} of {len(self._names)}"
+        left = self._left(at, seconds, done, worked)
+        return place if left is None else f"{place}, about {roughly(left)} left"
+
+    def _left(self, at: int, seconds: float, done: float, worked: float) -> float | None:
+        spent, usual = self._spent + seconds, self._worked + self._usual[at] * worked
+        if spent < MIN_SECONDS or usual <= 0 or usual < MIN_SHARE * sum(self._usual):
+            return None
+        return spent / usual * (self._usual[at] * (1 - done) + sum(self._usual[at + 1 :]))
+
+
+class Tally:
+    """The figures beside the bar: success, failures, cost.
+
+    Until all of the ``planned`` episodes are in, success is given by its bounds: the share of those that are in would
+    mislead, since short conversations end first, and they are not like the others.
+    """
+
+    def __init__(self, planned: int, episodes: Sequence[Episode] = ()) -> None:
+        self._planned = planned
+        self._scored = self._right = self._failed = 0
+        self._cost = 0.0
+        self._why = ""
+        for episode in episodes:
+            self.add(episode)
+
+    def add(self, episode: Episode) -> None:
+        """Count an episode that is over."""
+        self._cost += episode.agent_usage.cost + episode.user_usage.cost
+        if episode.verdict is None:
+            self._failed += 1
+            self._why = failure_cause(episode.error) or self._why
+        else:
+            self._scored += 1
+            self._right += is_success(episode.reward)
+
+    @property
+    def figures(self) -> dict[str, float | str]:
+        """By name, as they are shown now."""
+        shown: dict[str, float | str] = {}
+        waiting = self._planned - self._scored - self._failed
+        if self._scored:
+            low, high = (right / (self._scored + waiting) for right in (self._right, self._right + waiting))
+            shown["success"] = f"{low:.1%}" if not waiting else f"at least {low:.1%}, at most {high:.1%}"
+        if self._failed:
+            shown["failed"] = f"{self._failed} (last: {self._why})" if self._why else self._failed
+        if self._cost:
+            shown["cost"] = f"${self._cost:.2f}"
+        return shown
+
+
+def failure_cause(error: str | None) -> str:
+    """The cause of a failed episode in a few words: whose it was and what happened, without address and advice."""
+    text = re.sub(r"\bendpoint \S+ at \S+: ", "", error or "")
+    text = re.split(r"; | \(gave up", text, maxsplit=1)[0]
+    return textwrap.shorten("".join(c if c.isprintable() else " " for c in text), 60, placeholder="…")
+
 
 PLAIN_EVERY = 15.0
 """Seconds between plain lines of one phase."""

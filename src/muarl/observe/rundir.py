@@ -60,7 +60,7 @@ from muarl.observe.status import (
 from muarl.types.episode import Episode, read_episodes, write_episodes
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
 
 JSON_BYTES = 16 << 20
 """Of summary.json and the like, at most."""

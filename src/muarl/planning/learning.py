@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from muarl.config.parts import Compute
-from muarl.config.sections import SftConfig
+from muarl.config.stages import SftConfig
 from muarl.planning import memory, speed
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.models import ModelShape

@@ -86,7 +86,7 @@ def activations_per_token(shape: ModelShape, compute_bytes: int) -> int:
 
     Elements in float32: the layer's input and the middle of it (2 widths), query and key heads before their norms
     (where they have some), what attention reads and returns, and the feed-forward block's gate and up; a norm of each
-    and the product are made again (``models/remade.py``). Below float32 they are kept, and the norms keep float32
+    and the product are made again (``models/backward.py``). Below float32 they are kept, and the norms keep float32
     copies of what they read and of what they made of it. Of a mixture a layer with experts is meant: see ``_mixed``.
     """
     w, q, k, f = shape.width, shape.query, shape.key, (2 if compute_bytes >= 4 else 3) * shape.feed_forward

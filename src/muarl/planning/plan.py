@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from muarl.config.coldstart import ColdstartConfig
 from muarl.config.parts import PlannedRun
 from muarl.config.section import UserConfig
-from muarl.config.sections import SftConfig
+from muarl.config.stages import ColdstartConfig, SftConfig
 from muarl.planning import memory, speed
 from muarl.planning.assumptions import THOUGHTS, Assumptions
 from muarl.planning.memory import Parts

@@ -10,7 +10,7 @@ from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.config.scale import sends_adapter
 from muarl.config.section import UserConfig
-from muarl.config.sections import SftConfig
+from muarl.config.stages import SftConfig
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import LearnerSetup, Reference, ServerSetup, cached_tokens
 from muarl.planning.models import PROJECTIONS, ModelShape

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.learning.packing import Sample
-from muarl.learning.randomness import parse_random
+from muarl.learning.state_files import parse_random
 
 DRILL_SHARE = 0.125
 """Share of a batch that are drills. Without them it takes thousands of steps until ids are copied right."""

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from muarl.backends.users import make_users
 from muarl.basics.errors import DataError
 from muarl.basics.event_loop import event_loop
-from muarl.config import BaseConfig, DomainConfig, UserConfig
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.section import UserConfig
+from muarl.config.sections import DomainConfig
+from muarl.config.stages import BaseConfig
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.recipes.demonstrations import demonstrate

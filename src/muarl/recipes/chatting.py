@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import existing_checkpoint
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.environments.registry import find
 from muarl.runs.own_settings import OwnSettings, own_settings
 
@@ -86,7 +87,8 @@ def chat_agent(spec: str, config: RunConfig, place: Place) -> Agent:
     """The agent that a person names. ConfigError or CheckpointError says what is wrong with it."""
     if spec.startswith("endpoint:"):
         from muarl.agents.endpoint import EndpointAgent
-        from muarl.endpoints import Endpoint, parse_endpoint
+        from muarl.endpoints.client import Endpoint
+        from muarl.endpoints.config import parse_endpoint
 
         return EndpointAgent(Endpoint(parse_endpoint(spec)))
     from muarl.environments.places import Places

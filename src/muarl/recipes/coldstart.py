@@ -12,19 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muarl.accounts.budgets import Reserve
+from muarl.accounts.budgets import Budget, Reserve, RolloutEnd
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.seeds import derive_seed
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO, Dataset, DroppedConversation
 from muarl.coldstart.duplicates import NearDuplicates
-from muarl.coldstart.filters import Candidate, FilterBounds, reason
-from muarl.coldstart.judging import JudgedConversations
-from muarl.config import RunConfig
-from muarl.config.coldstart import ColdstartConfig
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint
+from muarl.coldstart.filters import Candidate, FilterBounds, JudgedConversations, reason
+from muarl.config.sections import RunConfig
+from muarl.config.stages import ColdstartConfig
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.place import Draw
 from muarl.environments.places import Places
 from muarl.environments.play import local_executor
@@ -37,7 +36,8 @@ from muarl.recipes.coldstart_scenarios import (
     tools_endpoint,
 )
 from muarl.rewards.judge import Judge, ModelJudge, open_judge_model
-from muarl.rollouts.rollout import Budget, Rollout, RolloutEnd, RolloutRequest, rollout
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import Rollout, rollout
 from muarl.runs.context import RunContext, open_context
 from muarl.runs.prices import Bounds
 from muarl.runs.results_store import ResultsStore

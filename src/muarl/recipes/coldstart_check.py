@@ -12,8 +12,9 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
 from muarl.coldstart import dataset
 from muarl.coldstart.dataset import SCENARIO
-from muarl.domains.base import Domain, Task
-from muarl.domains.imagined import ImaginedCall, ReplayedTeacher, goal_met
+from muarl.domains.base import Domain
+from muarl.domains.imagined.domain import ImaginedCall, ReplayedTeacher, goal_met
+from muarl.domains.tasks import Task
 from muarl.environments.place import PLAYED
 from muarl.environments.registry import find
 from muarl.recipes.coldstart import DRAWN

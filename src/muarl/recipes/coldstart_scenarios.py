@@ -23,11 +23,12 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.coldstart.writing import Brief, WrittenTasks
-from muarl.config import RunConfig, UserConfig
-from muarl.config.coldstart import ColdstartConfig
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
-from muarl.endpoints import Endpoint
+from muarl.config.section import UserConfig
+from muarl.config.sections import RunConfig
+from muarl.config.stages import ColdstartConfig
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.configure import place_of
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.place import Draw, ImaginedPlace, Place
@@ -35,7 +36,7 @@ from muarl.environments.places import ByPlace, Places
 from muarl.environments.registry import find, is_folder
 from muarl.observe.rundir import RunDirectory
 from muarl.rewards.judge import make_judge, open_judge_model
-from muarl.rollouts.conversation import Limits
+from muarl.rollouts.rules import Limits
 from muarl.users.base import UserFactory
 
 INTENTS = "intents.txt"
@@ -92,7 +93,7 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
     limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rollout.max_tool_errors, wanted.max_tool_errors + 1))
     place = replace(place, limits=limits)
     if tools is not None and made.imagined is not None:
-        from muarl.domains.imagined import goal_met
+        from muarl.domains.imagined.domain import goal_met
 
         place = ImaginedPlace(
             domain=made.imagined(size, tools),
@@ -120,7 +121,8 @@ def own_source(
     folder: Path, wanted: ColdstartConfig, user: UserConfig, judge: str, tools: Endpoint | None
 ) -> ColdStartSource:
     """The scenario in a folder. DataError names what is wrong with which file; ConfigError says who is missing."""
-    from muarl.domains.imagined import ImaginedDomain, read_scenario
+    from muarl.domains.imagined.domain import ImaginedDomain
+    from muarl.domains.imagined.scenario import read_scenario
 
     if wanted.endpoint is None or wanted.teacher != "endpoint" or user.kind != "llm" or tools is None:
         raise ConfigError(

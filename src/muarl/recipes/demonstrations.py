@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from muarl.accounts.budgets import RolloutEnd
 from muarl.basics.errors import DataError
 from muarl.basics.event_loop import event_loop
 from muarl.chat_formats.base import ChatFormat
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places, Users
 from muarl.environments.play import local_executor
 from muarl.learning.packing import Sample
 from muarl.rollouts.conversation import agent_view
 from muarl.rollouts.episode_runner import requests_for
-from muarl.rollouts.rollout import RolloutEnd, rollout
+from muarl.rollouts.rollout import rollout
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.spending import Spending
 from muarl.types.episode import Episode, TokenTrace, Usage

@@ -19,16 +19,19 @@ from muarl.backends.models import model_format
 from muarl.backends.plans import learning_plan, plan_of, prompt_length
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.keys import host_of, is_named
-from muarl.config import DomainConfig, ModelConfig, RlConfig, RunConfig, SftConfig
 from muarl.config.parts import Compute, PlannedRun
+from muarl.config.rl import RlConfig
+from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
+from muarl.config.stages import SftConfig
 from muarl.endpoints.config import endpoint_config
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.learning.checkpoints import Policy, check_policy, load_tokenizer
 from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
-from muarl.learning.settings import LearnerConfig, PolicyLossConfig
+from muarl.learning.settings import LearnerConfig
 from muarl.models.path import path_of
 from muarl.models.support import support_of
 from muarl.planning.assumptions import GIB, Assumptions

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from muarl.accounts.budgets import Budget, RolloutEnd
 from muarl.accounts.metrics import NOISE_TAG, is_success, scored
 from muarl.accounts.statistics import NO_COMPLETION, EvaluationReport
 from muarl.agents.base import Agent
@@ -21,9 +22,9 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.files import write_text
-from muarl.config import RunConfig
 from muarl.config.parts import Compute
-from muarl.domains.base import Task
+from muarl.config.sections import RunConfig
+from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import local_executor
@@ -35,7 +36,6 @@ from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
-from muarl.rollouts.rollout import Budget, RolloutEnd
 from muarl.runs.context import RunContext, keep_own_rules, open_context, prepare, tell_domain
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent
 from muarl.runs.own_settings import reward_of

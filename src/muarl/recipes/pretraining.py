@@ -26,17 +26,20 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.stopping import held
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
-from muarl.config import RunConfig
-from muarl.config.sections import BaseConfig, DomainConfig, ModelConfig
+from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
+from muarl.config.stages import BaseConfig
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
 from muarl.environments.registry import find
-from muarl.learning.checkpoints import Policy, checkpoint_path, save_policy
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig, TorchLearner
+from muarl.learning.checkpoint_folders import checkpoint_path
+from muarl.learning.checkpoints import Policy, save_policy
+from muarl.learning.learner import TorchLearner
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
 from muarl.learning.release import ModelNotes
+from muarl.learning.settings import LearnerConfig
 from muarl.models.induction import lay_out_induction
 from muarl.recipes.base_batches import LONGEST_LINE, Batches, how_often
 from muarl.recipes.base_conversations import conversations, held_out

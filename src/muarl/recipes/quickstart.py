@@ -16,14 +16,15 @@ from muarl.backends.engines import policy_executor
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
 from muarl.basics.system import peak_memory_bytes, process_seconds
-from muarl.config import EvalConfig, RlConfig, RunConfig, SftConfig
 from muarl.config.parts import PlannedRun
-from muarl.domains.base import Task
+from muarl.config.rl import RlConfig
+from muarl.config.sections import EvalConfig, RunConfig
+from muarl.config.stages import SftConfig
+from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
-from muarl.observe.headline import last_lines
+from muarl.observe.headline import last_lines, training_summary
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.training import training_summary
 from muarl.recipes import rl
 from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate

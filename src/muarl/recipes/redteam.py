@@ -12,19 +12,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.budgets import Budget, RolloutEnd
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
 from muarl.accounts.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.audit import Finding, audit_episode, write_findings
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding, write_findings
 from muarl.audit.summary import AuditSummary, note_violations
 from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import write_json, write_text
-from muarl.config import DomainConfig, EvalConfig, RunConfig, UserConfig
+from muarl.config.section import UserConfig
+from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
 from muarl.environments.configure import place_of
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.place import Place
@@ -35,7 +39,7 @@ from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import FILE
 from muarl.recipes.evaluation.measuring import conversations_text, play_all
 from muarl.rewards.traps import Sprung, sprung, traps_of
-from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
+from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rules import Rules
 from muarl.runs.context import open_context, prepare, tell_domain
 from muarl.runs.eval_agent import former_name, has_models, make_eval_agent

@@ -15,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.accounts.budgets import RolloutEnd
 from muarl.agents.sampled import SampledAgent
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
@@ -22,23 +23,26 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import BudgetError, ConfigError, DataError, StoppedBySignError
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.stopping import held
-from muarl.config import RlConfig, RunConfig
 from muarl.config.parts import Compute
-from muarl.domains.base import Task
+from muarl.config.rl import RlConfig
+from muarl.config.sections import RunConfig
+from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.environments.play import Player
 from muarl.inference.base import SleepingSampler
-from muarl.learning.checkpoints import Policy, latest_checkpoint
+from muarl.learning.checkpoint_folders import latest_checkpoint
+from muarl.learning.checkpoints import Policy
+from muarl.observe.headline import training_summary, what_went_wrong
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.training import training_summary, what_went_wrong
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Played, nothing_left
-from muarl.rollouts.rollout import Group, Groups, RolloutEnd, RolloutRequest, collect_groups, rollout
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import Group, Groups, collect_groups, rollout
 from muarl.runs.context import (
     Attempt,
     RunContext,

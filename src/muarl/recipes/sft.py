@@ -14,15 +14,19 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.stopping import held
-from muarl.config import ModelConfig, RunConfig, SftConfig, UserConfig
 from muarl.config.parts import Compute, PlannedRun
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.section import UserConfig
+from muarl.config.sections import ModelConfig, RunConfig
+from muarl.config.stages import SftConfig
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
-from muarl.learning.checkpoints import Policy, checkpoint_path, latest_checkpoint
-from muarl.learning.learner import LearnerConfig, PolicyLossConfig
+from muarl.learning.checkpoint_folders import checkpoint_path, latest_checkpoint
+from muarl.learning.checkpoints import Policy
+from muarl.learning.loss_options import PolicyLossConfig
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.recipes.demonstrations import DEMONSTRATIONS, Segments, demonstrate, supervised_samples
 from muarl.runs.checks import check_demonstrator, check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain

@@ -13,8 +13,9 @@ from muarl.accounts.statistics import wilson
 from muarl.backends.models import load_model
 from muarl.backends.users import goal_checks, make_users, sampled_users
 from muarl.basics.files import write_text
-from muarl.config import EvalConfig, RunConfig, UserConfig
-from muarl.domains.base import Task
+from muarl.config.section import UserConfig
+from muarl.config.sections import EvalConfig, RunConfig
+from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places, Users
 from muarl.environments.play import local_executor

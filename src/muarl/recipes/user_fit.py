@@ -15,7 +15,7 @@ from math import hypot
 import numpy as np
 
 from muarl.basics.event_loop import event_loop
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import Places
 from muarl.environments.play import play_in

@@ -15,8 +15,10 @@ from muarl.backends.users import rule_based_users
 from muarl.basics.errors import DataError
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
-from muarl.config import RunConfig, SftConfig, UserConfig
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.section import UserConfig
+from muarl.config.sections import RunConfig
+from muarl.config.stages import SftConfig
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.learning.packing import Sample

@@ -14,9 +14,8 @@ from typing import Any
 from muarl.accounts.statistics import evaluate_summary
 from muarl.audit.findings import Finding, read_findings
 from muarl.basics.files import write_text
-from muarl.observe.headline import headline_of
+from muarl.observe.headline import headline_of, what_went_wrong
 from muarl.observe.rundir import RunDirectory
-from muarl.observe.training import what_went_wrong
 from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.report.report_audit import audit_section, finding_notes

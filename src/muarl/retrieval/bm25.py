@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from muarl.retrieval.documents import Knowledge
-from muarl.retrieval.overlay import OverlaidKnowledge
+from muarl.retrieval.documents import Knowledge, OverlaidKnowledge
 from muarl.retrieval.search import Hit, Search
 
 _NONE = np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Documents, and collections of them."""
+"""Documents, and collections of them, which may be laid over another one that knows nothing of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -89,3 +89,34 @@ def _from_json(file: Path) -> Document:
     if not all(isinstance(text, str) for text in (found.id, found.title, found.content)):
         raise DataError(f"{file} is no document: id, title and content must be strings")
     return found
+
+
+class OverlaidKnowledge(Knowledge):
+    """The documents of ``base``, some of them replaced (those of the same id), and others added behind them.
+
+    Searches find in it what they would find in a collection made anew. What they keep of ``base`` is not made again:
+    they look at ``changed`` only, the replaced and added documents by their places. Nothing is kept in ``base``.
+    """
+
+    def __init__(self, base: Knowledge, own: Iterable[Document]) -> None:
+        laid = {document.id: document for document in own}
+        super().__init__([laid.pop(d.id, d) for d in base.documents] + list(laid.values()))
+        self.base = base
+        before = base.documents
+        self.changed = {
+            place: document
+            for place, document in enumerate(self.documents)
+            if place >= len(before) or document is not before[place]
+        }
+
+    @cached_property
+    def own(self) -> Knowledge:
+        """The replaced and added documents by themselves."""
+        return Knowledge(self.changed.values())
+
+
+@lru_cache(maxsize=32)
+def overlaid(base: Knowledge, own: tuple[Document, ...]) -> OverlaidKnowledge:
+    """``base`` with ``own`` laid over it; the last ones that were asked for are kept, with what searches made of them,
+    so that all worlds of one task share them."""
+    return OverlaidKnowledge(base, own)

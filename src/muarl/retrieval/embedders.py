@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
-from muarl.endpoints import Endpoint
+from muarl.endpoints.client import Endpoint
 from muarl.types.episode import Usage
 
 T = TypeVar("T")

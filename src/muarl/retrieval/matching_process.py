@@ -1,4 +1,4 @@
-"""The process that counts matches of regular expressions; ``matching.py`` starts it and talks with it.
+"""The process that counts matches of regular expressions; ``grep.py`` starts it and talks with it.
 
 Run by its path with ``python -I -S``, so it imports nothing but the standard library. A line of JSON in, a line of JSON
 out: ``{"keep": NUMBER, "texts": [...]}`` keeps a collection, ``{"drop": NUMBER}`` forgets it; ``{"count": NUMBER,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from muarl.endpoints import Endpoint
+from muarl.endpoints.client import Endpoint
 from muarl.retrieval.documents import Document
 from muarl.retrieval.embedders import OwnLoop, together
 from muarl.retrieval.search import Hit, Search, WaitingSearch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muarl.basics.errors import ConfigError
-from muarl.endpoints import EndpointSettings
+from muarl.endpoints.config import EndpointSettings
 from muarl.retrieval.reranking import RATING_FORMAT
 
 Ranking = Literal["bm25", "openai", "qwen"]

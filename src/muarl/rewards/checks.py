@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Action, Domain, Task, World
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import Message, ToolCall
 
 

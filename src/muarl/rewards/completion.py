@@ -13,7 +13,8 @@ from typing import Any
 
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.auditing import spelled_out
-from muarl.domains.base import Action, Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.checks import Checks, asserted
 from muarl.rewards.gold import exempt, slow
 from muarl.rewards.replay import ReplayError, replay

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from muarl.basics.errors import DataError
 from muarl.domains.authoring import AuthoringWarning
-from muarl.domains.base import Domain, Task, World
+from muarl.domains.base import Domain, World
 from muarl.domains.gold import GoldFailure, run_gold, run_gold_slowly, undone_write
 from muarl.domains.sources import check_json
+from muarl.domains.tasks import Task
 from muarl.domains.tooling import finished
 from muarl.rewards.replay import ReplayError, replay
 

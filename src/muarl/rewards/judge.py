@@ -20,7 +20,7 @@ from muarl.types.chat import Message
 from muarl.types.episode import Usage
 
 if TYPE_CHECKING:
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
 
 _SYSTEM = """\
 TASK
@@ -167,7 +167,8 @@ def open_judge_model(spec: str, prices: Mapping[str, tuple[float, float]] | None
         return None
     if not spec.startswith("endpoint:"):
         raise ConfigError(f"judge: must be pass, fail or endpoint:MODEL, not {spec!r}")
-    from muarl.endpoints import Endpoint, Price, parse_endpoint
+    from muarl.endpoints.client import Endpoint
+    from muarl.endpoints.config import Price, parse_endpoint
 
     config = parse_endpoint(spec)
     if prices is not None and config.model in prices:

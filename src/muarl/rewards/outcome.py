@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Domain, Task, World
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Task
 from muarl.rewards.checks import Checks, acted, asserted, matches, said
 from muarl.rewards.completion import COMPLETION, completion, is_counted
 from muarl.rewards.gold import check_tasks, gold_digest, gold_state, gold_world

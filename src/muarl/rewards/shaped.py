@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.rewards.checks import acted
 from muarl.types.chat import Message
 from muarl.types.episode import Episode

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from muarl.basics.errors import MuarlError
-from muarl.domains.base import Domain, Task, World
+from muarl.domains.base import Domain, World
 from muarl.domains.database import View
-from muarl.rewards.outcome import gold_world
+from muarl.domains.tasks import Task
+from muarl.rewards.gold import gold_world
 from muarl.rewards.replay import replay
 from muarl.types.chat import Message, Requestor, ToolCall
 from muarl.types.episode import Episode

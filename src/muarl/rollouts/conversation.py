@@ -12,7 +12,8 @@ from traceback import extract_tb
 
 from muarl.agents.base import Agent, AgentSession, TakesTools
 from muarl.basics.errors import InfrastructureError, MuarlError
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
 from muarl.rollouts.rules import Limits, Rules, VoidReply, bugs_named
 from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec, visible_to_agent, visible_to_user
 from muarl.types.episode import Episode, StopReason, Turn, Usage

@@ -12,13 +12,14 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from muarl.accounts.budgets import add_besides
-from muarl.accounts.metering import metered
+from muarl.accounts.budgets import add_besides, metered
 from muarl.agents.base import Agent
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
-from muarl.domains.base import Task, World
-from muarl.rollouts.conversation import Limits, Rules, run_episode
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits, Rules
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserFactory

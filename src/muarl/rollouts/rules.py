@@ -9,7 +9,8 @@ from traceback import walk_tb
 from typing import ClassVar
 
 from muarl.basics.errors import InfrastructureError, MuarlError, OwnCodeError
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
 from muarl.types.chat import GREETING, STOP_WORDS, Message, Requestor, ToolCall, is_stop
 from muarl.types.episode import StopReason
 

@@ -14,8 +14,9 @@ from typing import Any
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.files import why_not_writable
 from muarl.basics.untrusted import read_json_object, read_yaml
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
 from muarl.config.renamed import translated
+from muarl.config.sections import RunConfig
 from muarl.environments.registry import is_reference, names
 from muarl.observe.rundir import without_secrets
 from muarl.observe.status import RESUMABLE

@@ -14,8 +14,9 @@ from pathlib import Path
 from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
-from muarl.config import RlConfig, RunConfig
 from muarl.config.parts import PlannedRun
+from muarl.config.rl import RlConfig
+from muarl.config.sections import RunConfig
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.audit import keep_rules
+from muarl.audit.rules import keep_rules
 from muarl.backends.engines import Backend, joined_backend
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.system import usable_cores
-from muarl.config import RunConfig
-from muarl.config.approvals import remember
-from muarl.config.loggers import WandbConfig
-from muarl.config.trust import to_approve
+from muarl.config.keeping import WandbConfig
+from muarl.config.sections import RunConfig
+from muarl.config.trust import remember, to_approve
 from muarl.environments.places import Places
 from muarl.environments.registry import built_in
 from muarl.learning.retention import Retention, prune_checkpoints
@@ -113,7 +112,7 @@ def prepare(config: RunConfig, *, models: bool = True) -> None:
     """Threads and seeds of this process. ConfigError if a package is missing that the run would only ask for later.
     ``models`` False: no model runs in this process, which then need not import torch."""
     if config.wandb.enabled:
-        from muarl.observe.weights_and_biases import check_wandb
+        from muarl.observe.loggers import check_wandb
 
         check_wandb()
     random.seed(config.seed)
@@ -164,7 +163,7 @@ def open_logger(wandb: WandbConfig, run: RunDirectory, settings: Mapping[str, An
     """The run's metric logger, closed (and so flushed) however the run ends. ``settings``: the run's configuration."""
     chosen = None
     if wandb.enabled:
-        from muarl.observe.weights_and_biases import WandbSettings
+        from muarl.observe.loggers import WandbSettings
 
         chosen = WandbSettings(**wandb.model_dump(exclude={"enabled"}))
     logger = make_logger(run, wandb=chosen, config=settings)

@@ -8,10 +8,10 @@ from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent
 from muarl.backends.models import load_model, make_endpoint
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.config import EvalConfig, RunConfig
 from muarl.config.parts import PlannedRun
-from muarl.config.sections import UserConfig
-from muarl.domains.base import Task
+from muarl.config.section import UserConfig
+from muarl.config.sections import EvalConfig, RunConfig
+from muarl.domains.tasks import Task
 from muarl.environments.places import ByPlace, Places
 from muarl.runs.room import check_memory, check_room
 from muarl.types.chat import Message

@@ -17,9 +17,12 @@ from pydantic import ValidationError
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, run_of
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import read_json_object, read_yaml
-from muarl.config import RlConfig, load_config
+from muarl.config.load import load_config
 from muarl.config.renamed import translated
-from muarl.config.sections import DomainConfig, ModelConfig, RolloutConfig, Section
+from muarl.config.rl import RlConfig
+from muarl.config.rollout import RolloutConfig
+from muarl.config.section import Section
+from muarl.config.sections import DomainConfig, ModelConfig
 from muarl.environments.registry import approved, canonical, is_reference, names, unknown
 
 TAKEN: Mapping[str, type[Section]] = {

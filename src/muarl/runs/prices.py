@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from muarl.basics.errors import ConfigError
-from muarl.config import EvalConfig, RunConfig
-from muarl.config.coldstart import ColdstartConfig
 from muarl.config.keeping import BudgetConfig
-from muarl.config.sections import EndpointConfig, UserConfig
+from muarl.config.section import EndpointConfig, UserConfig
+from muarl.config.sections import EvalConfig, RunConfig
+from muarl.config.stages import ColdstartConfig
 from muarl.environments.retrieval import models_of, with_models
 from muarl.runs.roles import Cast, Judges, Role
 

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from muarl.accounts.budgets import Budget
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import append_bytes, drop_broken_tail, write_text
 from muarl.observe.rundir import RunDirectory
-from muarl.rollouts.rollout import Budget, RolloutRequest
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode, StopReason, Usage, read_episodes
 
 PHASE = "evaluation"

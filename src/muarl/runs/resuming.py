@@ -22,7 +22,7 @@ from muarl.observe.status import now
 from muarl.types.episode import Episode
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
 
 OWN = ("status.json", "versions.json")
 """What taking up a run writes at once."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal
 from muarl.backends.models import make_endpoint
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.event_loop import event_loop
-from muarl.config import DomainConfig, EvalConfig, RunConfig
-from muarl.config.retrieval import RetrievalConfig
-from muarl.config.sections import UserConfig
+from muarl.config.rollout import RetrievalConfig
+from muarl.config.section import UserConfig
+from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.domains.base import Domain
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
@@ -27,7 +27,7 @@ from muarl.rewards.judge import FixedJudge, Judge, JudgeModel, ModelJudge, open_
 from muarl.types.episode import Usage
 
 if TYPE_CHECKING:
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
 
 Role = Literal["user", "eval_user", "agent", "judge"]
 """Who takes part in a run: the user of training, that of evaluation, the agent of ``muarl eval``, the judge."""

@@ -15,8 +15,8 @@ from muarl.backends.hardware import free_on_device, total_memory
 from muarl.backends.model_support import check_present, check_supported, model_shape
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.files import free_space, size_text
-from muarl.config import DomainConfig, RunConfig
 from muarl.config.parts import Compute, PlannedRun
+from muarl.config.sections import DomainConfig, RunConfig
 from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.planning.assumptions import GIB, Assumptions

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.basics.errors import ConfigError
-from muarl.config import BaseConfig, DomainConfig, EvalConfig, RlConfig, SftConfig
-from muarl.config.rl import PracticeConfig
-from muarl.domains.base import Task
-from muarl.domains.task_kinds import kind_of
+from muarl.config.rl import PracticeConfig, RlConfig
+from muarl.config.sections import DomainConfig, EvalConfig
+from muarl.config.stages import BaseConfig, SftConfig
+from muarl.domains.tasks import Task, kind_of
 from muarl.environments.places import Places
 from muarl.environments.registry import find
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.language import facts
 from muarl.language.acts import asks_about, asks_for_yes, hear, may_be_told_anything
 from muarl.language.coherence import incoherent

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from muarl.domains.auditing import guessed_kind
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.language import acts, facts, user_acts
 from muarl.language.acts import asks_for_yes
 from muarl.language.consent import is_affirmative

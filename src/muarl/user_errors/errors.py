@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.language import facts
 from muarl.language.acts import speaks_of_doing
 from muarl.language.user_acts import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.untrusted import parse_json
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.rewards.judge import Completer
 from muarl.types.chat import Message
 from muarl.user_errors.errors import UserError

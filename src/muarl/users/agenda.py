@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from muarl.basics.errors import ConfigError, attributed
 from muarl.basics.seeds import derive_seed
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.users.agenda_user import PATIENCE
 from muarl.users.base import User
 from muarl.users.traits.levels import TraitRanges
@@ -39,7 +39,7 @@ class AgendaUserFactory:
     def __call__(self, task: Task, *, seed: int) -> User:
         own = derive_seed(self._seed, "agenda", seed)
         if task.agenda is not None and "redteam" in task.agenda:
-            from muarl.users.redteam.factory import red_team_user
+            from muarl.users.redteam.agenda_users import red_team_user
 
             return red_team_user(task, self._make, seed=own, persona=self._persona)  # type: ignore[arg-type]
         if self._traits is not None:

@@ -10,10 +10,10 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from muarl.domains.agenda import Agenda, AgendaRequest
-from muarl.domains.base import Task
 from muarl.domains.kit import templates
 from muarl.domains.kit.device import Device, Step, Trouble
 from muarl.domains.kit.service import Service
+from muarl.domains.tasks import Task
 from muarl.language.acts import hear
 from muarl.types.chat import Message, ToolCall
 from muarl.users.agenda_service import TRANSFER, ServiceAgendaUser

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 from muarl.domains.agenda import Agenda, AgendaRequest, agenda_of
-from muarl.domains.base import Task
 from muarl.domains.kit import reading, templates
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.records import PLACE
 from muarl.domains.kit.scenario import spoken_slots
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.templates import pick, put
+from muarl.domains.tasks import Task
 from muarl.language.acts import hear
 from muarl.language.values import normal, unquoted
 from muarl.users.agenda_user import AgendaUser, Choices, UserTemplates

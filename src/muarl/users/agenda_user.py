@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from muarl.domains.agenda import Agenda, AgendaRequest, agenda_of
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.language.acts import hear
 from muarl.types.chat import Message
 from muarl.users.base import UserTurn

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import Usage
 

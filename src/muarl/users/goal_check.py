@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, Goal, agenda_of
-from muarl.domains.base import Task
 from muarl.domains.kit import reading
 from muarl.domains.kit.service import Service
+from muarl.domains.tasks import Task
 from muarl.language.acts import hear
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.values import ValueKind, normal, unquoted

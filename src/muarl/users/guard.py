@@ -12,7 +12,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.event_loop import Closable
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import GUARD, SPOILED, Usage
 from muarl.user_errors.conduct import RULES, find_all

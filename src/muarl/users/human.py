@@ -9,7 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserFactory, UserTurn
 

@@ -1,18 +1,33 @@
-"""A user played by an LLM behind an OpenAI-compatible endpoint, prompted as in TAU2."""
+"""Users played by an LLM behind an OpenAI-compatible endpoint, prompted as in TAU2, or in a benchmark's own way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.types.chat import GREETING, Message, ToolSpec, to_openai
 from muarl.users.base import User, UserTurn
 from muarl.users.guidelines import Guidelines, Style, correction, load_guidelines
-from muarl.users.traits.guidelines import behaviour
-from muarl.users.traits.levels import TraitRanges
-from muarl.users.traits.tagged import TraitUser
+from muarl.users.traits.levels import TraitRanges, TraitUser, behaviour_text
+
+MessagesOf = Callable[[Sequence[Message]], Sequence[Mapping[str, Any]]]
+"""From the conversation as the user sees it to what the model is sent, in the OpenAI form."""
+
+
+class PromptedUser:
+    """Says what the model answers to ``messages_of(conversation)``; an empty answer is what it says, too."""
+
+    def __init__(self, endpoint: Endpoint, messages_of: MessagesOf) -> None:
+        self._endpoint, self._messages_of = endpoint, messages_of
+
+    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+        """Ask the model. InfrastructureError if the endpoint fails."""
+        sent = [dict(m) for m in self._messages_of(conversation)]
+        answer = await self._endpoint.chat(sent, boundary="user", empty_ok=True)
+        return UserTurn(Message("user", answer.content or ""), answer.usage)
+
 
 ToolsOf = Callable[[Task], Sequence[ToolSpec]]
 
@@ -123,7 +138,7 @@ class LLMUserFactory:
         system = self._guidelines_for(tools).system_prompt(task.scenario)
         levels = None if self.traits is None else self.traits.draw(seed)
         if levels is not None:
-            system = "\n\n".join(part for part in (system, behaviour(levels)) if part)
+            system = "\n\n".join(part for part in (system, behaviour_text(levels)) if part)
         user = LLMUser(
             self.endpoint,
             system,

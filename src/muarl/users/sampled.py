@@ -16,7 +16,7 @@ from typing import Protocol
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.base import ChatFormat
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.inference.base import Sampled, Sampler, SamplingParams
 from muarl.types.chat import Message, visible_to_user
 from muarl.types.episode import Usage

@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.basics.event_loop import Closable
 from muarl.basics.seeds import derive_seed
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message
 from muarl.users.base import HoldsSomething, LeavesTags, User, UserFactory, UserTurn
 

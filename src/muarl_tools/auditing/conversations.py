@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from muarl.audit import transcript_of
-from muarl.audit.rules_file import RulesFile, kept_rules, read_rules
-from muarl.audit.transcript import Transcript
+from muarl.audit.rules import RulesFile, kept_rules, read_rules
+from muarl.audit.transcript import Transcript, transcript_of
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json, read_lines, read_yaml
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Action, Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Action, Task
 from muarl.environments.recorded import world_of
 from muarl.records.conversation import LeftOut, RecordedConversation
 from muarl.records.episodes import EpisodeConversation

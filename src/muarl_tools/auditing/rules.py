@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.audit.rules_file import FILE, RulesFile
+from muarl.audit.rules import FILE, RulesFile
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
 from muarl.domains.auditing import UNDECLARED, AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
+from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import NamedRules, domain_with_tools, known_names, rules_named, rules_recorded
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import usable

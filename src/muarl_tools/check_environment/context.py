@@ -13,9 +13,10 @@ from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.basics.event_loop import Closable
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.checking import NotChecked
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.rewards.gold import gold_failures
 from muarl.rewards.replay import ReplayError

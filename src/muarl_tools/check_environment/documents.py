@@ -12,8 +12,9 @@ from typing import Any
 
 from muarl.domains.authoring import nearest
 from muarl.domains.checking import Checked, NotChecked, Problem, of_tool
-from muarl.domains.knowledge.domain import SEARCHES, KnowledgeDomain
-from muarl.retrieval import Document, Knowledge
+from muarl.domains.knowledge.domain import KnowledgeDomain
+from muarl.domains.knowledge.ways import SEARCHES
+from muarl.retrieval.documents import Document, Knowledge
 from muarl.retrieval.markdown import KEYS, MarkdownDocument
 from muarl.types.chat import ToolCall
 from muarl_tools.check_environment.context import CheckContext

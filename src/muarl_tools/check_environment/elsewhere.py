@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.registry import find, is_reference, load_reference
 
 CODE = "from muarl_tools.check_environment.elsewhere import answer; answer()"

@@ -9,7 +9,7 @@ from muarl.basics.errors import MuarlError
 from muarl.domains.checking import Check, Checked, NotChecked, Problem, RuleTable
 from muarl.environments.environment import Environment
 from muarl.environments.registry import place_in_code
-from muarl_tools.check_environment import documents, parts, playing, prompt, red_team, replies, tasks, worlds
+from muarl_tools.check_environment import documents, parts, playing, red_team, replies, tasks, worlds
 from muarl_tools.check_environment.context import CheckContext
 
 CHECKS = tuple(
@@ -17,7 +17,7 @@ CHECKS = tuple(
     for name, look in {
         "policy": parts.policy,
         "tools": parts.tools,
-        "prompt": prompt.prompt,
+        "prompt": parts.prompt,
         "sizes": parts.sizes,
         "documents": documents.documents,
         "audit-rules": parts.audit_rules,

@@ -9,10 +9,12 @@ from dataclasses import replace
 from math import sqrt
 
 from muarl.agents.idle import TRANSFERRED, TransferAgent
-from muarl.audit import Finding, audit_episode
-from muarl.domains.base import Domain, Task
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding
+from muarl.domains.base import Domain
 from muarl.domains.checking import Checked, NotChecked, Problem, of_task, place_of
-from muarl.domains.error_profile import SLOPPY
+from muarl.domains.scripted_expert import SLOPPY
+from muarl.domains.tasks import Task
 from muarl.rewards.outcome import do_nothing, score
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from muarl.domains.base import Task
 from muarl.domains.checking import Checked, NotChecked, Problem, of_task
+from muarl.domains.tasks import Task
 from muarl.rewards.traps import sprung, traps_of
 from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.tasks import make_red_team_task

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from muarl.domains.base import Task
 from muarl.domains.checking import Checked, NotChecked, Problem, of_task
+from muarl.domains.tasks import Task
 from muarl.language.consent import is_affirmative
 from muarl.types.chat import STOP_WORDS, Message, is_stop
 from muarl.types.episode import Episode

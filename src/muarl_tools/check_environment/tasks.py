@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task
 from muarl.domains.checking import Checked, NotChecked, Problem, for_each, of_task, place_of
-from muarl.domains.task_ids import parse_id
+from muarl.domains.generated import parse_id
+from muarl.domains.tasks import Task
 from muarl.users.guidelines import load_guidelines
 from muarl_tools.check_environment.context import CheckContext
 from muarl_tools.check_environment.elsewhere import TaskRequest, fingerprint

@@ -11,9 +11,10 @@ from typing import Any
 
 from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains import authoring
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
 from muarl.domains.checking import Checked, NotChecked, Problem, for_each, of_task, of_tool
 from muarl.domains.gold import GoldFailure
+from muarl.domains.tasks import Task
 from muarl.rewards.gold import check_tasks
 from muarl.rewards.outcome import score
 from muarl.rewards.replay import replay

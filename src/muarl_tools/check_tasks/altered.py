@@ -14,7 +14,7 @@ from itertools import islice, zip_longest
 from typing import Any, Literal
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Action
+from muarl.domains.tasks import Action
 from muarl.rewards.judge import FixedJudge
 from muarl.rewards.outcome import score
 from muarl.types.chat import Message, ToolCall

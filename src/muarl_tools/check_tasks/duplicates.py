@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl_tools.check_tasks.findings import TaskFinding
 from muarl_tools.check_tasks.sources import TaskSource
 from muarl_worlds.contamination import write_set

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
 from muarl.users.agenda import AgendaUserFactory

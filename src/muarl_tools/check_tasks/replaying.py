@@ -10,9 +10,10 @@ from typing import Any
 
 from muarl.audit.facts import persons_in
 from muarl.domains.auditing import Occasion, Record, Resource
-from muarl.domains.base import Action, Domain, Task, World
+from muarl.domains.base import Domain, World
 from muarl.domains.gold import why_failed
 from muarl.domains.task_rules import field_of
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.replay import replay
 from muarl.types.chat import ToolCall
 from muarl_tools.check_tasks.sources import TaskSource

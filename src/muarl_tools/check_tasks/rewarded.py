@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from muarl.agents.idle import SORRY, TRANSFERRED
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
 from muarl.rewards.checks import asserted
 from muarl.rewards.judge import FixedJudge
 from muarl.rewards.outcome import score

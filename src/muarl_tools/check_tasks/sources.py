@@ -14,8 +14,9 @@ from typing import Any, Literal
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, Task
+from muarl.domains.base import Domain
 from muarl.domains.task_rules import NO_TASK_RULES, TaskRules
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import environment_of, find
 from muarl.environments.task_addresses import TaskAddress

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.accounts.budgets import Budget, RolloutEnd
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.agents.probes import CLAIMS, STALLS, InquisitiveAgent, MistakenAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import event_loop
-from muarl.config import EvalConfig, RunConfig
-from muarl.domains.base import Task
-from muarl.domains.error_profile import SLOPPY
-from muarl.endpoints import Endpoint
+from muarl.config.sections import EvalConfig, RunConfig
+from muarl.domains.scripted_expert import SLOPPY
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.configure import place_of
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
@@ -24,7 +25,7 @@ from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import play_all
 from muarl.rewards.judge import Completer
-from muarl.rollouts.rollout import Budget, RolloutEnd, requests_for
+from muarl.rollouts.episode_runner import requests_for
 from muarl.types.episode import Episode, StopReason, Usage
 from muarl.user_errors.conduct import find_all
 from muarl.user_errors.errors import UserError

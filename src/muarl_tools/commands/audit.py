@@ -13,7 +13,7 @@ from muarl.cli.named import approved_rules
 from muarl.observe.terminal import echo
 
 if TYPE_CHECKING:
-    from muarl.audit import Finding
+    from muarl.audit.findings import Finding
     from muarl.audit.summary import AuditSummary
     from muarl.observe.progress import Phase
     from muarl_tools.auditing.conversations import AuditedConversation
@@ -101,7 +101,7 @@ def audit(
     """
     from muarl.audit.coverage import checked_layers
     from muarl.audit.findings import write_findings
-    from muarl.audit.rules_file import read_rules
+    from muarl.audit.rules import read_rules
     from muarl.audit.summary import AuditSummary
     from muarl.basics.errors import ConfigError
     from muarl.basics.files import write_json
@@ -214,7 +214,7 @@ def _audited(
     """Each conversation with its findings, and whether the judge saw it."""
     from itertools import islice
 
-    from muarl.audit import findings_in
+    from muarl.audit.episodes import findings_in
 
     while chunk := list(islice(conversations, CHUNK)):
         transcripts = [h.transcript() for h in chunk]
@@ -233,7 +233,7 @@ class _Judge:
 
         from muarl.audit.judge import AuditJudge
         from muarl.basics.errors import ConfigError
-        from muarl.endpoints import Price
+        from muarl.endpoints.config import Price
         from muarl.rewards.judge import open_judge_model
 
         if max_cost is not None and not 0 < max_cost < inf:

@@ -19,7 +19,7 @@ from muarl.basics.extras import is_installed
 from muarl.basics.system import usable_cores
 from muarl.cli.command import HELP, Subcommand
 from muarl.observe.terminal import echo, working
-from muarl_tools.commands.doctor_check import DoctorCheck
+from muarl_tools.commands.doctor_model import DoctorCheck
 
 CORE = ("pydantic", "aiohttp", "numpy")
 MODELS = ("torch", "transformers", "tokenizers", "safetensors", "renderers")
@@ -68,7 +68,7 @@ def doctor(
       muarl doctor ./my-model model.chat_format=text
     """
     from muarl.basics.errors import ConfigError
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl_tools.commands.doctor_model import check_formats, check_model
 
     if model is not None and "=" in model and not Path(model).exists():
@@ -238,7 +238,7 @@ def check_extras() -> DoctorCheck:
 
 
 def check_base() -> DoctorCheck:
-    from muarl.config import PRESETS
+    from muarl.config.load import PRESETS
 
     folder = PRESETS.parent / "assets" / "base"
     present = (folder / "model.safetensors").is_file()

@@ -1,16 +1,34 @@
-"""``muarl doctor MODEL``: what muarl can do with a checkpoint, told before anything of it is loaded."""
+"""``muarl doctor MODEL``: what muarl can do with a checkpoint, told before anything of it is loaded; and a line of the
+doctor's report.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from muarl.models.support import OWN_MIXTURES, Support
-from muarl_tools.commands.doctor_check import DoctorCheck
 
 if TYPE_CHECKING:
     from muarl.config.sections import ModelConfig
+
+Status = Literal["ok", "note", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorCheck:
+    """One line of the doctor's report. ``problem`` stops muarl from working; ``note`` is worth knowing.
+
+    ``data`` holds the same facts for programs: sizes in bytes, speeds in floating-point operations a second.
+    """
+
+    name: str
+    status: Status
+    says: str
+    remedy: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 def check_model(spec: str, settings: ModelConfig | None = None) -> Iterator[DoctorCheck]:
@@ -19,7 +37,7 @@ def check_model(spec: str, settings: ModelConfig | None = None) -> Iterator[Doct
     from muarl.backends.model_support import local_folder
     from muarl.backends.pretrained import missing
     from muarl.basics.errors import CheckpointError
-    from muarl.learning.checkpoint_kinds import check_kind
+    from muarl.learning.checkpoint_folders import check_kind
     from muarl.models.support import support_of
     from muarl.planning.models import published, shape_from_config
 

@@ -17,8 +17,8 @@ from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.environments.environment import Environment
-    from muarl_tools.check_environment import CheckOutcome
     from muarl_tools.check_environment.context import PromptModel
+    from muarl_tools.check_environment.every import CheckOutcome
 
 COLUMNS = ("name", "kind", "sizes", "rule-based user", "expert", "red team", "checkpoint", "splits", "from")
 PIPE = 200
@@ -69,8 +69,7 @@ def list_domains() -> None:
 
 def _print() -> None:
     from muarl.environments.registry import find, names, origin, unused_plugins
-    from muarl.observe.narrow import print_narrow
-    from muarl.observe.screen import Screen
+    from muarl.observe.screen import Screen, print_narrow
 
     rows, broken = [], []
     with working("Looking at the environments"):
@@ -215,7 +214,8 @@ def _check(
     page: Path | None,
 ) -> None:
     """Run the checks, print each when it is done, and write the page. Exit code 1 if anything is wrong."""
-    from muarl_tools.check_environment import CheckContext, run_checks
+    from muarl_tools.check_environment.context import CheckContext
+    from muarl_tools.check_environment.every import run_checks
 
     context = CheckContext(environment, name, size, tasks, seed, models=[_prompt_model(spec) for spec in checkpoints])
     shown = f", size {context.size}" if context.size else ""

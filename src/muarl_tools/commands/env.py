@@ -133,7 +133,7 @@ async def _serve(
 ) -> int:
     """Serve until a signal comes; how many conversations were played."""
     from muarl.basics.web.addresses import listen
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl_tools.serve_environments.http import EnvironmentServer
     from muarl_tools.serve_environments.service import EnvironmentService
 

@@ -15,8 +15,9 @@ from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Domain, Task
+    from muarl.domains.base import Domain
     from muarl.domains.mcp.client import ServerTool
+    from muarl.domains.tasks import Task
     from muarl.environments.environment import Environment
 
 TOKEN = "MUARL_MCP_TOKEN"

@@ -58,8 +58,7 @@ def plan(
 
     from muarl.backends.plans import plan_of, planner, prompt_tokens
     from muarl.basics.errors import ConfigError
-    from muarl.config import load_config
-    from muarl.config.load import given_value
+    from muarl.config.load import given_value, load_config
     from muarl.config.parts import PlannedRun
     from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over

@@ -48,7 +48,7 @@ def reproduce(
     from muarl.basics.errors import ConfigError
     from muarl.basics.stopping import stop_signals
     from muarl.cli.named import approve_from_file
-    from muarl.config import load_config
+    from muarl.config.load import load_config
 
     settings: dict[str, Any] = {"name": name, "runs_dir": None if runs_dir is None else str(runs_dir)}
     settings["reproduce.user_model"] = user_model

@@ -18,7 +18,7 @@ from muarl.observe.terminal import echo, working
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from muarl.config import DomainConfig, RunConfig
+    from muarl.config.sections import DomainConfig, RunConfig
     from muarl_tools.experiments.seeds import Spread
 
 DEFAULTS = {"quickstart": "quickstart", "train": "cpu", "sft": "cpu"}
@@ -52,7 +52,7 @@ def seeds(
     """
     from muarl.basics.errors import ConfigError
     from muarl.cli.named import approve_from_file
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.observe.rundir import RunDirectory
     from muarl_tools.experiments.seeds import spreads, write_seeds
 

@@ -42,7 +42,7 @@ def evaluate_suite(
 ) -> None:
     """Check all benchmarks of a suite, then evaluate one after another in a new folder, and print the table."""
     from muarl.basics.errors import ConfigError
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl_tools.experiments import suite as recipe
 
     for key, option in PER_BENCHMARK.items():

@@ -21,7 +21,7 @@ from muarl_tools.commands.tasks_check import check
 from muarl_tools.commands.tasks_practise import practise
 
 if TYPE_CHECKING:
-    from muarl.endpoints import Endpoint
+    from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
     from muarl.environments.task_files import FiledTask
 
@@ -253,7 +253,8 @@ def _json(path: Path) -> object:
 
 
 def _endpoint(spec: str) -> Endpoint:
-    from muarl.endpoints import Endpoint, parse_endpoint
+    from muarl.endpoints.client import Endpoint
+    from muarl.endpoints.config import parse_endpoint
 
     found = Endpoint(parse_endpoint(spec))
     echo(f"--by: {found.about}", err=True)

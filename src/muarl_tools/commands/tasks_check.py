@@ -16,7 +16,9 @@ from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl_tools.check_tasks import TaskFinding, TaskReport, TaskSource
+    from muarl_tools.check_tasks.findings import TaskFinding
+    from muarl_tools.check_tasks.run import TaskReport
+    from muarl_tools.check_tasks.sources import TaskSource
 
 SHOWN = 3
 """Findings of one rule that are printed."""
@@ -95,7 +97,9 @@ def check(
     if guesses and fix is None:
         raise ConfigError("--guesses goes with --fix")
     with working(f"Reading or making the tasks of {source}"):
-        from muarl_tools.check_tasks import RULES, check_source, open_source
+        from muarl_tools.check_tasks.findings import RULES
+        from muarl_tools.check_tasks.run import check_source
+        from muarl_tools.check_tasks.sources import open_source
 
         unknown = next((name for name in rule or () if name not in RULES), None)
         if unknown is not None:
@@ -138,7 +142,7 @@ def _told(shown: ExitStack, total: int) -> Callable[[int], None]:
 
 
 def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
-    from muarl_tools.check_tasks import LEVELS, OVERALL, RULES
+    from muarl_tools.check_tasks.findings import LEVELS, OVERALL, RULES
 
     sizes = ", ".join(f"{count} {split}" for split, count in report.tasks.items())
     echo(f"{report.label}: {report.count} tasks ({sizes})\n")

@@ -15,8 +15,7 @@ from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
-    from muarl.domains.task_kinds import Kind
+    from muarl.domains.tasks import Kind, Task
     from muarl.environments.environment import Environment
     from muarl.observe.rundir import RunDirectory
     from muarl.types.episode import Episode
@@ -69,10 +68,11 @@ def practise(
 
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl
     """
+    from muarl.environments.draws import check_makes
     from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
     from muarl.observe.rundir import RunDirectory
     from muarl.runs.tasks import practice_seed
-    from muarl_tools.practice_tasks import check_makes, filed, make_tasks, quotas, record_by_kind
+    from muarl_tools.practice_tasks import filed, make_tasks, quotas, record_by_kind
 
     folder = RunDirectory.at(run.expanduser())
     sections = _sections(folder)
@@ -194,7 +194,7 @@ def _episodes(folder: RunDirectory, names: list[str] | None, environment: Enviro
 
 def _say(record: Mapping[Kind, Record], made: list[Task]) -> None:
     """How each kind that failed went, and how many tasks it got."""
-    from muarl.domains.task_kinds import kind_of
+    from muarl.domains.tasks import kind_of
 
     got = Counter(kind_of(task.tags) for task in made)
     failed = {kind: found for kind, found in record.items() if found.failed}

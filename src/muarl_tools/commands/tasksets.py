@@ -10,7 +10,7 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.cli.named import approved
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
     from muarl_worlds.contamination import TaskSet
 
 EVERYTHING = {"telecom": "full"}
@@ -90,7 +90,7 @@ def _from_file(path: Path) -> TaskSet:
 
 
 def _task(row: Mapping[str, Any], place: str) -> Task:
-    from muarl.domains.base import Action, Task
+    from muarl.domains.tasks import Action, Task
     from muarl.records.rows import field, items
 
     actions = [

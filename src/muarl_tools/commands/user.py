@@ -16,7 +16,7 @@ from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Por
 from muarl_tools.commands.user_fit import fit
 
 if TYPE_CHECKING:
-    from muarl.config import RunConfig
+    from muarl.config.sections import RunConfig
 
 user = typer.Typer(
     no_args_is_help=True,
@@ -138,7 +138,8 @@ def _measured(
     config: RunConfig, agents: Sequence[str], models: Sequence[str], people: Sequence[Sequence[str]] | None
 ) -> dict[str, Any]:
     from muarl.basics.event_loop import event_loop
-    from muarl.endpoints import Endpoint, parse_endpoint
+    from muarl.endpoints.client import Endpoint
+    from muarl.endpoints.config import parse_endpoint
     from muarl.language.profile import compare
     from muarl.observe.progress import Progress
     from muarl.observe.screen import Screen
@@ -179,7 +180,7 @@ def _config(
 ) -> RunConfig:
     """The configuration that the check is played by: an evaluation's, as far as user and tasks go."""
     from muarl.cli.endpoint_options import prices_of
-    from muarl.config import load_config
+    from muarl.config.load import load_config
     from muarl.runs.prices import with_prices
 
     given: dict[str, Any] = {

@@ -18,9 +18,15 @@ from muarl_tools.compare.components import Components, judge_components, seed_co
 from muarl_tools.compare.differences import MCNEMAR as MCNEMAR
 from muarl_tools.compare.differences import SIGN_FLIP as SIGN_FLIP
 from muarl_tools.compare.differences import STRATIFIED as STRATIFIED
-from muarl_tools.compare.differences import PairedDifference, clean_differences, decided, difference_of
-from muarl_tools.compare.groups import indistinct_groups, rank_range
-from muarl_tools.compare.intervals import paired_bootstrap
+from muarl_tools.compare.differences import (
+    PairedDifference,
+    clean_differences,
+    decided,
+    difference_of,
+    indistinct_groups,
+    paired_bootstrap,
+    rank_range,
+)
 from muarl_tools.compare.pairing import BY_SEED, Paired, pair
 from muarl_tools.compare.power import Needed, difference_variance, grid_variance, needed, single_variance
 from muarl_tools.compare.rows import verdicts_of

@@ -18,9 +18,9 @@ from muarl.accounts.metrics import NOT_CHECKED
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.files import write_json, write_text
 from muarl.basics.untrusted import read_json_object
-from muarl.config import EvalConfig, RunConfig, load_config
-from muarl.config.approvals import remember
-from muarl.config.trust import to_approve
+from muarl.config.load import load_config
+from muarl.config.sections import EvalConfig, RunConfig
+from muarl.config.trust import remember, to_approve
 from muarl.observe.headline import clean_of
 from muarl.observe.rundir import without_secrets
 

@@ -14,10 +14,10 @@ from muarl.backends.checkpoint_names import SHIPPED, checkpoint_name, existing_c
 from muarl.backends.model_notes import COLD_START, OWN_LICENSE, RL, NotedRun
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.basics.untrusted import read_json_object
-from muarl.config import RunConfig
 from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter, whole_folder
-from muarl.learning.checkpoint_paths import STEP, latest_checkpoint
+from muarl.learning.checkpoint_folders import STEP, latest_checkpoint
 from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config
 from muarl.learning.release import ModelNotes, write_release
 from muarl.observe.headline import clean_of, clean_text

@@ -9,7 +9,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.files import plain, whole_file
-from muarl.config.retrieval import RetrievalConfig
+from muarl.config.rollout import RetrievalConfig
 from muarl.domains.base import Domain
 from muarl.environments.benchmark import Benchmark
 from muarl.environments.environment import Environment

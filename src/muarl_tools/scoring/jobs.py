@@ -22,7 +22,8 @@ from muarl_worlds.tau.tau1_trajectories import Tau1Conversation
 from muarl_worlds.tau.tau2_results import TERMINATIONS, Simulation
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Domain, Task
+    from muarl.domains.base import Domain
+    from muarl.domains.tasks import Task
     from muarl.types.chat import Message, ToolCall
 
 BENCHMARKS = ("tau1", "tau2")

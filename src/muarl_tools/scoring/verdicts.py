@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from muarl.basics.errors import ConfigError, InfrastructureError
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Task
+    from muarl.domains.tasks import Task
     from muarl.rewards.judge import Judge
     from muarl_tools.scoring.jobs import ScoringJob
 

@@ -14,9 +14,9 @@ from muarl.agents.outside import SaidOutside, SampledTokens
 from muarl.basics.errors import MuarlError
 from muarl.basics.event_loop import Closable
 from muarl.basics.web.json_api import ApiError, invalid
-from muarl.config.retrieval import RetrievalConfig
-from muarl.domains.base import Task
-from muarl.endpoints import Endpoint
+from muarl.config.rollout import RetrievalConfig
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.endpoints.connections import Connections
 from muarl.environments.environment import Environment
 from muarl.environments.play import play

@@ -20,8 +20,8 @@ from starlette.routing import Route
 
 from muarl.basics.errors import MuarlError
 from muarl.basics.web.json_api import ApiError, invalid, json_response, unless_gone
-from muarl.config.retrieval import RetrievalConfig
-from muarl.domains.base import Task
+from muarl.config.rollout import RetrievalConfig
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.results import tools_json
 from muarl.environments.retrieval import models_of

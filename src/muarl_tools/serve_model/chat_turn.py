@@ -13,8 +13,7 @@ from muarl.chat_formats.rendered import with_tool_names
 from muarl.inference.base import SamplingParams
 from muarl.types.chat import Message
 from muarl_tools.serve_model import answers
-from muarl_tools.serve_model.length import refuse_endless
-from muarl_tools.serve_model.problems import unsupported
+from muarl_tools.serve_model.problems import refuse_endless, unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import ReplyReader
 from muarl_tools.serve_model.turns import Choice, Context, News, Served, ServedRequest

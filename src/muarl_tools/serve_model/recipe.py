@@ -24,7 +24,8 @@ from muarl.basics.keys import read_secret
 from muarl.basics.web.addresses import listen, token_for
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import thinking_modes
-from muarl.config import ModelConfig, RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import ModelConfig, RunConfig
 from muarl.environments.configure import briefing
 from muarl.environments.registry import find, names
 from muarl.inference.base import Sampler

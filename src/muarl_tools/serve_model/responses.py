@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.basics.errors import DataError
+from muarl.basics.web.json_api import ApiError, invalid
 from muarl.chat_formats.base import ChatFormat
 from muarl.records.responses import chat_tools, messages_of
 from muarl.types.chat import ToolCall
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage
 from muarl_tools.serve_model.chat_turn import ChatTurn
-from muarl_tools.serve_model.problems import ApiError, invalid, unsupported
+from muarl_tools.serve_model.problems import unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import Piece
 from muarl_tools.serve_model.turns import Choice, Served

@@ -7,8 +7,7 @@ from typing import Any
 from muarl.basics.web.json_api import invalid
 from muarl.chat_formats.base import ChatFormat
 from muarl_tools.serve_model import answers
-from muarl_tools.serve_model.length import refuse_endless
-from muarl_tools.serve_model.problems import unsupported
+from muarl_tools.serve_model.problems import refuse_endless, unsupported
 from muarl_tools.serve_model.reading import TextRequest
 from muarl_tools.serve_model.replies import TextReader
 from muarl_tools.serve_model.turns import Choice, Context, News, Served, ServedRequest

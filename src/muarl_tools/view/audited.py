@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from muarl.audit import Finding, Severity
+from muarl.audit.findings import Finding, Severity
 from muarl.pages.markup import Html, tag
 from muarl_tools.view.audit_queries import RuleMark
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.accounts.metrics import GENERAL_TOOLS, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.observe.headline import AFTER, ALONE, headline_of, last_lines
+from muarl.observe.headline import AFTER, ALONE, headline_of, last_lines, what_went_wrong
 from muarl.observe.progress import clock
 from muarl.observe.status import KILLED, RUNNING, resume_command
-from muarl.observe.training import what_went_wrong
 from muarl.pages.charts import number, percent, sparkline
 from muarl.pages.markup import Child, Html, as_figure, join, table_of, tag
 from muarl.pages.shortening import cut

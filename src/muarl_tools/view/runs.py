@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from muarl.audit import Finding, audit_episode
-from muarl.audit.rules_file import RulesFile, kept_rules, read_rules
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding
+from muarl.audit.rules import RulesFile, kept_rules, read_rules
 from muarl.basics.errors import MuarlError
 from muarl.basics.untrusted import parse_json, parse_yaml, read_text
 from muarl.domains.auditing import AuditRules, Resource

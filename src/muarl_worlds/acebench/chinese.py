@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from muarl.domains.tooling import tool
 from muarl_worlds.acebench import food, phone, travel
-from muarl_worlds.acebench.scenario import tool
 
 
 class BaseApi(phone.BaseApi):

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Domain, Renderer, Semantics, Task, World
-from muarl.domains.database import canonical
+from muarl.domains.base import Domain, Renderer, Semantics, World
 from muarl.domains.docstrings import parse_docstring
+from muarl.domains.frozen import canonical
 from muarl.domains.schema import ToolSchema, tool_schema
+from muarl.domains.tasks import Task
 from muarl.domains.tooling import Tool
 from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
 from muarl_worlds.acebench import documents

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, cast
 
 from pydantic import BaseModel, Field
 
+from muarl.domains.tooling import tool
 from muarl_worlds.acebench.phone import BaseApi
-from muarl_worlds.acebench.scenario import plain_copy, tool
+from muarl_worlds.acebench.scenario import plain_copy
 
 
 class OrderItem(BaseModel):

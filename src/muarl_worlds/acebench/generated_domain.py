@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Database, Renderer, Task, tool
-from muarl.domains.database import View
+from muarl.domains.base import Renderer
+from muarl.domains.database import Database, View
 from muarl.domains.kit import compact
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.types.chat import Requestor, ToolCall, ToolResult
 from muarl_worlds.acebench.classes import CLASSES
 from muarl_worlds.acebench.domain import AceBench, AceWorld, toolbox

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from muarl_worlds.acebench.scenario import AceScenario, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.acebench.scenario import AceScenario
 
 CAPACITY = 6
 """How many messages, and how many reminders, the phone holds."""

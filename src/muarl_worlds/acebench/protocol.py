@@ -19,16 +19,18 @@ from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.prompted import Codec, PromptedAgent
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Semantics, Task, World
-from muarl.endpoints import Endpoint
+from muarl.domains.base import Semantics, World
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.benchmark import Benchmark, BenchmarkPlace, Mode
 from muarl.rewards.judge import Judge
 from muarl.rollouts.rules import LenientRules, Limits, Rules
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl.users.base import User, UserFactory, UserTurn
-from muarl.users.prompted import PromptedUser
-from muarl_worlds.acebench.official import FIRST_STOP, MESSAGES, NO_QUESTIONS, OPENING, STOP
+from muarl.users.llm import PromptedUser
+from muarl_worlds.acebench.execute import NO_QUESTIONS
+from muarl_worlds.acebench.official.prompts import FIRST_STOP, MESSAGES, OPENING, STOP
 from muarl_worlds.acebench.scenario import Language
 
 

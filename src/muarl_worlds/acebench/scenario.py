@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.acebench.texts import TEXTS
 
 __all__ = ["INTEGER_KEYS", "Language", "AceScenario", "initial", "plain_copy", "tool"]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from muarl_worlds.acebench.scenario import AceScenario, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.acebench.scenario import AceScenario
 
 NOW = datetime(2024, 7, 14, 6, 0, 0)
 """The time at which reservations are cancelled."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from muarl.domains.agenda import agenda_of
-from muarl.domains.base import Task
-from muarl.users.turns import TurnsUser
+from muarl.domains.tasks import Task
+from muarl.users.scripted import TurnsUser
 from muarl_worlds.bfcl.generated import turn_lines
 
 

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 
 __all__ = ["Api", "LongContext", "Revision", "tool"]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Domain, Renderer, Semantics, Task, World
+from muarl.domains.base import Domain, Renderer, Semantics, World
+from muarl.domains.tasks import Task
 from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
 from muarl_worlds.bfcl.api import Api, LongContext, Revision
 from muarl_worlds.bfcl.apis import APIS, CLASSES

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from muarl.basics.errors import OwnCodeError
-from muarl.domains.error_profile import ErrorProfile
 from muarl.domains.kit.moves import Move, Request
 from muarl.domains.kit.records import fill
-from muarl.domains.scripted_expert import ScriptedExpert
+from muarl.domains.scripted_expert import ErrorProfile, ScriptedExpert
 from muarl.types.chat import Message, ToolSpec
 from muarl_worlds.bfcl.observations import observed
 from muarl_worlds.bfcl.parsing import lacks, read_reply, read_requests, read_tools

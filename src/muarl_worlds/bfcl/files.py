@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from muarl_worlds.bfcl.api import Api, LongContext, Revision, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.bfcl.api import Api, LongContext, Revision
 from muarl_worlds.bfcl.parts import named
 from muarl_worlds.bfcl.tree import (
     Directory,

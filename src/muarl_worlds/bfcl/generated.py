@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, Requestor, ToolCall, ToolResult, ToolSpec
 from muarl_worlds.bfcl.api import Revision
 from muarl_worlds.bfcl.domain import Bfcl, BfclWorld, withheld

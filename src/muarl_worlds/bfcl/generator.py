@@ -18,12 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.domains.auditing import Asked
-from muarl.domains.base import Action, Task
-from muarl.domains.generated import SPLITS
+from muarl.domains.generated import SPLITS, Infeasible, SeededId, split_of
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.records import Record, fill
-from muarl.domains.task_ids import SeededId
-from muarl.domains.task_sampling import Infeasible, split_of
+from muarl.domains.tasks import Action, Task
 from muarl_worlds.bfcl import requests
 from muarl_worlds.bfcl.calls import call_text
 from muarl_worlds.bfcl.generated import REVISION, every_spec, generated_bfcl, turn_lines

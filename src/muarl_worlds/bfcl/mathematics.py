@@ -19,7 +19,8 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache
 from typing import Any, Self
 
-from muarl_worlds.bfcl.api import Api, Revision, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.bfcl.api import Api, Revision
 from muarl_worlds.bfcl.parts import named
 
 __all__ = ["MAX_BITS", "MAX_DIGITS", "MAX_TEXT", "REVISIONS", "MathAPI"]

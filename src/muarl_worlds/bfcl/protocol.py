@@ -13,15 +13,16 @@ from typing import Any, ClassVar, cast
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.prompted import PromptedAgent
-from muarl.domains.base import Task, World
-from muarl.endpoints import Endpoint
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.benchmark import Benchmark, BenchmarkPlace, Mode
 from muarl.rewards.judge import Judge
 from muarl.rollouts.rules import LenientRules, Limits, Rules
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, Verdict
 from muarl.users.base import UserFactory
-from muarl.users.turns import TurnsUserFactory
+from muarl.users.scripted import TurnsUserFactory
 from muarl_worlds.bfcl.domain import Bfcl
 
 TEMPERATURE = 0.001

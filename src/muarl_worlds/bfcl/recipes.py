@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import Any
 
 from muarl.basics.errors import OwnCodeError
-from muarl.domains.base import Action, World
+from muarl.domains.base import World
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit.declaration import Draw, Drawn, Intent, PlanFunction, Slot, pattern
 from muarl.domains.kit.moves import Move, Request, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import PLACE, fill, plain
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.tasks import Action
 from muarl.types.chat import ToolCall
 from muarl_worlds.bfcl.observations import value_of
 from muarl_worlds.bfcl.scenes import Size, limited

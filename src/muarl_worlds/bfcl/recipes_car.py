@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
-from muarl.domains.task_sampling import Infeasible
 from muarl_worlds.bfcl import pools
 from muarl_worlds.bfcl.parts import facts
 from muarl_worlds.bfcl.recipes import Scene, asked, drawn, number, one_of, recipe, slot

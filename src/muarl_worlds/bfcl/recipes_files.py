@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record, plain
-from muarl.domains.task_sampling import Infeasible
 from muarl_worlds.bfcl import pools
 from muarl_worlds.bfcl.recipes import Scene, asked, drawn, quotable, recipe, slot
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from typing import Any, ClassVar, Self
 
-from muarl_worlds.bfcl.api import Api, LongContext, Revision, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.bfcl.api import Api, LongContext, Revision
 from muarl_worlds.bfcl.parts import Draws, Literals, copied, facts, initial, named, twin
 
 _FACTS = facts("trading")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from muarl_worlds.bfcl.api import Api, LongContext, Revision, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.bfcl.api import Api, LongContext, Revision
 from muarl_worlds.bfcl.parts import Draws, Literals, copied, initial, named, twin
 from muarl_worlds.bfcl.routes import AIRPORTS, NEAREST, ROUTES, booking_cost, exchanged, fare, unverified
 

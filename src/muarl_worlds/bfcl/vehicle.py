@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from muarl_worlds.bfcl.api import Api, LongContext, Revision, tool
+from muarl.domains.tooling import tool
+from muarl_worlds.bfcl.api import Api, LongContext, Revision
 from muarl_worlds.bfcl.parts import Draws, Literals, facts, initial, named, twin
 
 _FACTS = facts("vehicle")

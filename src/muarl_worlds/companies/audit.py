@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from muarl.domains.auditing import AuditRules, LiveWorld, Occasion
-from muarl.domains.base import Task
 from muarl.domains.kit.audit import audit_rules, words_of
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.knowledge.discovery import CALL
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message
 from muarl_worlds.companies.company import Company
 from muarl_worlds.companies.rules import Procedure, Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.companies.services import service_of
 from muarl_worlds.companies.tools import CompanyDomain, policy_of
 from muarl_worlds.companies.trades import Operation, Topic, Trade

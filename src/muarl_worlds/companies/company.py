@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from muarl.retrieval import Document, Knowledge
+from muarl.retrieval.documents import Document, Knowledge
 from muarl_worlds.companies.rules import DocumentedRule, Procedure, procedure_that_holds, rule_that_holds
 from muarl_worlds.companies.trades import Trade
 

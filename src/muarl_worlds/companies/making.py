@@ -11,7 +11,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.kit.people import shift
-from muarl.retrieval import BM25Search
+from muarl.retrieval.bm25 import BM25Search
 from muarl_worlds.companies import wording, writing
 from muarl_worlds.companies.company import COMPANY_SIZES, TODAY, Company, CompanySize
 from muarl_worlds.companies.rules import DocumentedRule, Mode, Procedure, Role

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.basics.untrusted import parse_json
-from muarl.domains.base import tool
-from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, shown
-from muarl.domains.tooling import tools_of
-from muarl.retrieval import Hit, Knowledge, Search
+from muarl.domains.knowledge.domain import KnowledgeDomain
+from muarl.domains.tooling import tool, tools_of
+from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.search import Hit, Search
 from muarl.types.chat import ToolSpec
 from muarl_worlds.companies.company import Company
 from muarl_worlds.companies.making import company

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muarl.domains.kit.duties import with_duties
+from muarl.domains.kit.audit import with_duties
 from muarl.domains.kit.worlds import Worlds
 from muarl.environments.service import environment
 from muarl_worlds.tau.retail.audit import RETAIL as RULES

@@ -7,7 +7,7 @@ from functools import partial
 
 from muarl.domains.agenda import agenda_of
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.users.agenda_device import DeviceAgendaUser
 from muarl_worlds.environments.telecom import TELECOM as CARRIER

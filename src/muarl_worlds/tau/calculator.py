@@ -1,4 +1,5 @@
-"""The calculator tool without ``eval``: an expression's syntax tree, walked by hand.
+"""The calculator tool without ``eval``: an expression's syntax tree, walked by hand; and sums that are the same on
+every interpreter.
 
 Results and error texts are those that Python's own evaluation gives (TAU2 evaluates the text as Python); only numbers
 too large to become a float are refused before they are computed.
@@ -7,9 +8,10 @@ too large to become a float are refused before they are computed.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 ALLOWED = "0123456789+-*/(). "
@@ -101,3 +103,23 @@ def _power(base: Any, exponent: Any) -> Any:
             return base if base != -1 or exponent % 2 else 1
         raise OverflowError("int too large to convert to float")
     return base**exponent
+
+
+def compensated_sum(values: Iterable[float]) -> float:
+    """``sum(values)`` as Python 3.12 and later compute it (Neumaier's compensation), to the last bit on 3.11 too.
+
+    Integers are added exactly until the first float comes, as there; an empty sum is the integer 0.
+    """
+    rest = iter(values)
+    total: float = 0
+    for value in rest:
+        total += value
+        if isinstance(value, float):
+            break
+    lost = 0.0
+    for value in rest:
+        before, total = total, total + value
+        if isinstance(value, float):
+            larger, smaller = (before, value) if abs(before) >= abs(value) else (value, before)
+            lost += (larger - total) + smaller
+    return total + lost if lost and math.isfinite(lost) else total

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Domain, Task, World
-from muarl.endpoints import Endpoint
+from muarl.domains.base import Domain, World
+from muarl.domains.tasks import Task
+from muarl.endpoints.client import Endpoint
 from muarl.environments.benchmark import Benchmark, BenchmarkPlace, Mode
 from muarl.rewards.judge import Judge
-from muarl.rollouts.rollout import RolloutRequest
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rules import Limits, Rules, VoidReply, is_empty
 from muarl.types.chat import STOP_WORDS, Message, Requestor, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason, Verdict

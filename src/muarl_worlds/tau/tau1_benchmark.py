@@ -18,15 +18,17 @@ from functools import cache
 from typing import Any
 
 from muarl.basics.errors import DataError, MuarlError
-from muarl.domains.base import Action, Domain, Renderer, Semantics, Task, World
+from muarl.domains.base import Domain, Renderer, Semantics, World
 from muarl.domains.database import Database
+from muarl.domains.tasks import Action, Task
 from muarl.rewards import outcome
 from muarl.rewards.checks import Checks
 from muarl.rewards.completion import COMPLETION, completion
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason, Verdict
 from muarl_worlds import data
-from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
+from muarl_worlds.tau.tau1.airline import Tau1Airline
+from muarl_worlds.tau.tau1.retail import Tau1Retail
 from muarl_worlds.tau.tau1.world import NO_OBSERVATION, Tau1Domain, tau1_database
 from muarl_worlds.tau.tau1_source import TAU1_SPLITS
 from muarl_worlds.tau.tau1_trajectories import STOP_WORD, TRANSFER, Tau1Conversation, ending

@@ -224,7 +224,8 @@ def _answer(content: str | None, identity: str, name: Any) -> Message:
 
 def _domain_of(messages: Sequence[Message], given: Mapping[str, Any] | None) -> str | None:
     """The domain whose tools were called or were to be called, or whose policy comes first; None if neither tells."""
-    from muarl_worlds.tau.tau1 import Tau1Airline, Tau1Retail
+    from muarl_worlds.tau.tau1.airline import Tau1Airline
+    from muarl_worlds.tau.tau1.retail import Tau1Retail
 
     called = {c.name for m in messages for c in m.tool_calls}
     wanted = (given or {}).get("actions")

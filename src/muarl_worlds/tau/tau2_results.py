@@ -24,7 +24,8 @@ from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn
 
 if TYPE_CHECKING:
-    from muarl.domains.base import Domain, Task
+    from muarl.domains.base import Domain
+    from muarl.domains.tasks import Task
 
 TERMINATIONS = (
     "user_stop", "agent_stop", "max_steps", "timeout", "too_many_errors", "agent_error", "user_error",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl_worlds import install
-from muarl_worlds.acebench.official import task_from_json
+from muarl_worlds.acebench.official.tasks import task_from_json
 
 
 @pytest.fixture(scope="module")

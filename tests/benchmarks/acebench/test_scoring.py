@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl_worlds.acebench.official import figures, scoring
+from muarl_worlds.acebench.official import scoring
+from muarl_worlds.acebench.official.verdicts import figures
 
 TRUTH = [{"BaseApi": {"wifi": True}}, {"MessageApi": {"inbox": {"1": {"message": "a"}, "7": {"message": "b"}}}}]
 GOOD = [{"BaseApi": {"wifi": True}}, {"MessageApi": {"inbox": {"1": {"message": "a"}, "7": {"message": "b"}}}}]

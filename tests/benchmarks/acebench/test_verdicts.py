@@ -10,7 +10,7 @@ from muarl.basics.errors import DataError
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl_worlds.acebench import official as ab
-from muarl_worlds.acebench.official import task_from_json
+from muarl_worlds.acebench.official.tasks import task_from_json
 
 
 def episode(messages, task, stop=StopReason.USER_STOP, verdict=None):

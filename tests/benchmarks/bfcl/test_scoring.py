@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds.bfcl.domain import Bfcl

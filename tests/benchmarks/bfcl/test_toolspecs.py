@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl_worlds.bfcl.official import toolspecs
 from muarl_worlds.bfcl.official.codecs import PromptCodec, QwenCodec
 from muarl_worlds.bfcl.official.prompts import MORE_TOOLS

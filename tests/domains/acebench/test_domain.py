@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import ToolCall
 from muarl_worlds.acebench.domain import AceBench, policy, read_result, result_text, toolbox
 from muarl_worlds.acebench.execute import ERROR

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.rewards import outcome
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl_worlds.bfcl.expert import DONE, NO_TOOL, REFUSAL, BfclExpert

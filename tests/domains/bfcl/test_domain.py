@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import ToolCall
 from muarl_worlds.bfcl.apis import CLASSES
 from muarl_worlds.bfcl.domain import Bfcl, classes_of, offered_specs, withheld

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError
-from muarl.retrieval import BM25Search
+from muarl.retrieval.bm25 import BM25Search
 from muarl_worlds.companies.bank import BANK
 from muarl_worlds.companies.company import COMPANY_SIZES, TODAY
 from muarl_worlds.companies.insurer import INSURER

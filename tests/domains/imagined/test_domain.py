@@ -9,7 +9,8 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.domains.imagined import ImaginedCall, ImaginedDomain, ReplayedTeacher, goal_met, read_scenario
+from muarl.domains.imagined.domain import ImaginedCall, ImaginedDomain, ReplayedTeacher, goal_met
+from muarl.domains.imagined.scenario import read_scenario
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.rollouts.conversation import run_episode

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.imagined import Ledger, read_scenario
+from muarl.domains.imagined.ledger import Ledger
+from muarl.domains.imagined.scenario import read_scenario
 from support.imagined import folder
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from muarl.basics.errors import DataError
-from muarl.domains.imagined import read_scenario, scenario_of
+from muarl.domains.imagined.scenario import read_scenario, scenario_of
 from muarl.environments.registry import find
 from support.imagined import TOOLS, folder
 from support.kit import SERVICES, service

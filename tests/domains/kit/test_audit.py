@@ -8,13 +8,13 @@ import pytest
 
 from muarl.audit.consent import names_action
 from muarl.domains.auditing import Occasion
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.moves import Request
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.requests import split
 from muarl.domains.kit.worlds import Worlds
-from muarl.domains.task_sampling import Infeasible
 from muarl.types.chat import ToolCall
 from support.kit import LIBRARY, LIBRARY_ENV, LOAN, SERVICES, env, expert, library, made, own_loan, planned, service
 
@@ -71,7 +71,7 @@ def test_a_second_write_is_not_called_forbidden_for_what_stands_behind_the_first
     class Desk(LIBRARY.domain):
         """With a second write."""
 
-        from muarl.domains.base import tool
+        from muarl.domains.tooling import tool
 
         @tool(writes=True)
         def note_fee(self, loan_id: str) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.generated import parse_id
 from muarl.domains.kit.gold import call
 from muarl.domains.kit.tasks import TaskMaker
-from muarl.domains.task_ids import parse_id
+from muarl.domains.tooling import tool
 from muarl.environments.play import evaluate
 from muarl.kit import Fact, Identity, Maker, Plan, Service, Slot, environment, intent, own, pattern
 from muarl.language.values import built_in, pattern_kind

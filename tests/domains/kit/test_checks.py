@@ -11,7 +11,7 @@ from muarl.domains.checking import Checked
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.service import Service
 from muarl.environments.service import environment
-from muarl_tools.check_environment import CheckContext
+from muarl_tools.check_environment.context import CheckContext
 from muarl_tools.check_environment.every import CHECKS, run_check
 from support.kit import DAYS, LIBRARY, LIBRARY_ENV, LOAN, ask_fee, extend, library, own_loan, planned
 

@@ -11,14 +11,17 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Domain, Task, World, tool
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain, World
 from muarl.domains.kit.device import OVER, Broken, Device, Step, Trouble
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.kit import Fact, Identity, Maker, Plan, Service, environment, intent, pattern
 from muarl.language.user_acts import tells_works
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 

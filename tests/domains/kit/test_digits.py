@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.kit import Plan, environment, intent, pattern
 from support import kit

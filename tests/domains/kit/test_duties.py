@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.audit import Finding, audit_episode, transcript_of
 from muarl.audit.communication import owed, unanswered
 from muarl.audit.coverage import checked_layers
-from muarl.audit.rules_file import from_data, to_data
-from muarl.domains.base import Task, tool
+from muarl.audit.episodes import audit_episode
+from muarl.audit.findings import Finding
+from muarl.audit.rules import from_data, to_data
+from muarl.audit.transcript import transcript_of
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.worlds import Worlds
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.rewards.layered import terms

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from muarl.audit.episodes import audit_episode
-from muarl.domains.base import tool
 from muarl.domains.kit.records import rows as records
 from muarl.domains.overlay import POOL, Overlay
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.kit import Plan, Slot, environment, intent, of, pattern, rows
 from muarl.rewards.gold import check_tasks

@@ -9,8 +9,8 @@ import pytest
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.auditing import Occasion
-from muarl.domains.base import Domain, tool
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain
+from muarl.domains.generated import split_of
 from muarl.domains.kit import reading
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.expert import ServiceExpert
@@ -18,7 +18,8 @@ from muarl.domains.kit.moves import Request
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import Worlds
-from muarl.domains.task_sampling import split_of
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tooling import tool
 from muarl.kit import Described, Plan, Service, Slot, WorldSize, environment, intent, names, of, one_of, pattern, rows
 from muarl.language.acts import hear
 from muarl.types.chat import Message, ToolCall

@@ -9,8 +9,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import Domain, tool
-from muarl.domains.error_profile import ErrorProfile
+from muarl.domains.base import Domain
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.declaration import Fact, Identity, Remedy, Slot, intent, of, pattern, rows
 from muarl.domains.kit.moves import Refused, Request
@@ -19,6 +18,8 @@ from muarl.domains.kit.reading import identity_in
 from muarl.domains.kit.several import AnyServiceExpert, merged_rules
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import Worlds
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tooling import tool
 from muarl.environments.service import environment
 from muarl.environments.services import shared_environment
 from muarl.kit import Maker, Service

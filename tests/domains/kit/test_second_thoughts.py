@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from muarl.agents.idle import IdleAgent
+from muarl.domains.generated import UserRequest
 from muarl.domains.kit.requests import drops
-from muarl.domains.task_sampling import UserRequest
 from muarl.kit import Plan, environment, intent
 from muarl_tools.asking import OF_ONE_INTENT, ExpertPlay, asking_cost, expert_plays
 from support.kit import (

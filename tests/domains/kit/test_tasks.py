@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
+from muarl.domains.generated import split_of
 from muarl.domains.kit import requests
 from muarl.domains.kit.requests import split
 from muarl.domains.kit.scenario import yours
 from muarl.domains.kit.tasks import PERSONAS
-from muarl.domains.task_sampling import split_of
 from muarl.kit import environment
 from muarl.types.chat import ToolCall
 from support.kit import SERVICES, env, library, made, service

@@ -10,9 +10,10 @@ from muarl.accounts.metrics import episode_metrics
 from muarl.agents.idle import TransferAgent
 from muarl.basics.errors import ConfigError
 from muarl.cli.chat_screen import introduce
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
 from muarl.domains.kit.checks import checks
 from muarl.domains.kit.tasks import TaskMaker
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.environments.log_tasks import task_of
 from muarl.environments.services import shared_environment

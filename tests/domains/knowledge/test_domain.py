@@ -11,7 +11,8 @@ import pytest
 from muarl import Database, KnowledgeDomain, discoverable, tool
 from muarl.basics.errors import ConfigError, DataError
 from muarl.domains.base import World
-from muarl.retrieval import Document, Hit, Knowledge, Search
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.search import Hit, Search
 from muarl.types.chat import ToolCall, ToolResult
 
 UNLOCK, CALL = "unlock_discoverable_agent_tool", "call_discoverable_agent_tool"

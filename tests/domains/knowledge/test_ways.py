@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.audit import audit_episode
+from muarl.audit.episodes import audit_episode
 from muarl.basics.errors import ConfigError
-from muarl.config.retrieval import RetrievalConfig
-from muarl.domains.base import Domain, Task, World
-from muarl.domains.knowledge.domain import KnowledgeDomain
+from muarl.config.rollout import RetrievalConfig
+from muarl.domains.base import Domain, World
+from muarl.domains.knowledge.domain import KnowledgeDomain, with_documents
 from muarl.domains.knowledge.ways import OFFERED
-from muarl.domains.knowledge.world_documents import with_documents
+from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.recorded import replay_recorded
 from muarl.environments.registry import find, load_reference
 from muarl.environments.retrieval import as_recorded, searched
-from muarl.retrieval import Document, HashedEmbedder
+from muarl.retrieval.documents import Document
+from muarl.retrieval.embedders import HashedEmbedder
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.types.chat import ToolCall
 from muarl.types.episode import Episode

@@ -11,7 +11,8 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import discover
 from muarl.domains.mcp.launch import over_http, over_stdio
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason, Verdict
 from muarl.users.base import UserTurn

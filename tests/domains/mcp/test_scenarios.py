@@ -8,12 +8,13 @@ import re
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import tool_kinds
-from muarl.domains.error_profile import SLOPPY, ErrorProfile
 from muarl.domains.generated import SPLITS
+from muarl.domains.scripted_expert import SLOPPY, ErrorProfile
+from muarl.domains.tooling import tool_kinds
 from muarl.environments.registry import find
 from muarl.types.chat import Message
-from muarl_tools.check_environment import CheckContext, run_checks
+from muarl_tools.check_environment.context import CheckContext
+from muarl_tools.check_environment.every import run_checks
 from support.environments import ON_SERVERS
 from support.kit import expert, made, rehearsed, said, service
 

@@ -11,8 +11,8 @@ import signal
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.domains.base import Action
 from muarl.domains.mcp.tools import to_json
+from muarl.domains.tasks import Action
 from muarl.environments.registry import find
 from muarl.rewards import outcome
 from muarl.types.chat import ToolCall

@@ -14,16 +14,19 @@ import pytest
 
 from muarl.agents.idle import IdleAgent
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.domains.base import Action, Domain, Task, tool
+from muarl.domains.base import Domain
 from muarl.domains.database import Database
 from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError
 from muarl.domains.mcp.domain import McpDomain, discover
 from muarl.domains.mcp.launch import ServerLimits, over_http, over_stdio
 from muarl.domains.mcp.serve import DomainServer, SessionEndedError, serve_http
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments.registry import find
 from muarl.rewards import outcome
-from muarl.rollouts.rollout import EpisodeRunner, LocalExecutor, requests_for, rollout
+from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
+from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.chat import ToolCall
 from muarl.types.episode import StopReason, Verdict
 from muarl.users.scripted import ScriptedUserFactory

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Action, Task
 from muarl.domains.database import Database
 from muarl.domains.mcp import pipes, pool
-from muarl.domains.mcp.domain import McpDomain, folder_state, inside
+from muarl.domains.mcp.domain import McpDomain
+from muarl.domains.mcp.folders import folder_state, inside
 from muarl.domains.mcp.launch import Launch, ServerLimits, over_http, over_stdio
 from muarl.domains.mcp.tools import OfferedTool
+from muarl.domains.tasks import Action, Task
 from muarl.rewards import outcome
 from muarl.types.chat import ToolCall
 from muarl.types.episode import StopReason

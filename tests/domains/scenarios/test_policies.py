@@ -9,10 +9,10 @@ from collections import Counter
 
 import pytest
 
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
 from muarl.domains.kit.moves import Request
 from muarl.domains.kit.requests import split
-from muarl.domains.task_sampling import Infeasible
 from muarl.types.chat import ToolCall
 from support.kit import SERVICES, env, made, service
 

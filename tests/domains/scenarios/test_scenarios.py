@@ -8,9 +8,9 @@ import random
 import pytest
 from jsonschema import Draft202012Validator
 
-from muarl.domains.base import Database
+from muarl.domains.database import Database
 from muarl.domains.kit.people import Maker
-from muarl.domains.typed_records import output_schema
+from muarl.domains.schema import output_schema
 from muarl.types.chat import ToolCall
 from support.kit import SERVICES, env, folder, made, service
 

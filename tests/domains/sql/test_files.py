@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
-from muarl.domains.base import Task
 from muarl.domains.sql.declared import SqlDatabase
-from muarl.domains.tasks import Action
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.gold import check_tasks, gold_digest
 from muarl.rewards.state_changes import run_again
 from muarl.types.chat import Message, ToolCall

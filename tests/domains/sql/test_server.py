@@ -16,7 +16,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.basics.extras import MissingExtra
-from muarl.domains.base import Database
+from muarl.domains.database import Database
 from muarl.domains.sql import server
 from muarl.domains.sql.declared import SqlDatabase
 from support.sqlite_shop import Shop, call, change, checksum, write_shop

@@ -13,12 +13,14 @@ from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.endpoints import Endpoint, EndpointSettings
+from muarl.endpoints.client import Endpoint
+from muarl.endpoints.config import EndpointSettings
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.registry import find
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import Policy, load_policy
-from muarl.rollouts.conversation import Limits, run_episode
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory

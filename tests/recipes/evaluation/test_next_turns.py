@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from muarl.agents.base import AgentTurn
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.environments.configure import places_of
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.next_turns import NextTurn, compared, figures, next_turns

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.environments.configure import places_of
 from muarl.environments.registry import find
 from muarl.learning.checkpoints import load_policy

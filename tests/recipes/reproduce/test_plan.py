@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl.observe.rundir import RunDirectory
 from muarl_tools.experiments.reproduce import running
 from muarl_tools.experiments.reproduce.plan import Stage, base_folder, evaluations, root_of, stages

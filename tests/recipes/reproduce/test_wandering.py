@@ -10,8 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.domains.base import Task
-from muarl.domains.tasks import Action
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import Episode, StopReason, Turn
 from muarl_tools.experiments.reproduce.wandering import Finder, Material, WanderingAgent, leaves, shape

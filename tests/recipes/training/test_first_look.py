@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RlConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.rl import RlConfig
 from muarl.domains.tasks import Task
 from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, first_figures, look_first, play_all
 from muarl.recipes.training.pipeline import Played

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.config import RlConfig, load_config
+from muarl.config.load import load_config
+from muarl.config.rl import RlConfig
 from muarl.learning.loss_options import PolicyLossOptions
 from muarl.recipes.training.loss_settings import learner_config
 

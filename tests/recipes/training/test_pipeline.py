@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import MuarlError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.rl import PracticeConfig
-from muarl.domains.task_kinds import Kind, kind_of
-from muarl.domains.tasks import Task
+from muarl.domains.tasks import Kind, Task, kind_of
 from muarl.environments.configure import places_of
 from muarl.recipes.training.practice import Practice, SuccessByKind, chances_of, played_figures, systematic
 from muarl.runs.tasks import check_practice

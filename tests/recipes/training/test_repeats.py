@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.config import load_config
+from muarl.config.load import load_config
 from muarl.config.rl import PracticeConfig
 from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of

@@ -12,10 +12,10 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import IdleAgent
-from muarl.audit import audit_episode
-from muarl.domains.base import Action, Task
+from muarl.audit.episodes import audit_episode
 from muarl.domains.knowledge.discovery import CALL, UNLOCK
-from muarl.domains.knowledge.world_documents import WORLD_DOCUMENTS
+from muarl.domains.knowledge.domain import WORLD_DOCUMENTS
+from muarl.domains.tasks import Action, Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find, load_reference
 from muarl.environments.service import environment

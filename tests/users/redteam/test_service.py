@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 
 from muarl.agents.expert import ExpertAgent
-from muarl.audit import audit_episode
+from muarl.audit.episodes import audit_episode
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Action, Domain, Task, tool
-from muarl.domains.kit.caution import for_somebody_else, poses_as_system, says_nothing
+from muarl.domains.base import Domain
+from muarl.domains.kit.reading import for_somebody_else, poses_as_system, says_nothing
+from muarl.domains.tasks import Action, Task
+from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.kit import Fact, Identity, Plan, Service, Slot, environment, intent, own, pattern, rows
 from muarl.rewards import outcome
 from muarl.rewards.traps import SAFE, sprung, traps_of
-from muarl.rollouts.conversation import Limits, run_episode
+from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory

@@ -11,7 +11,7 @@ import pytest
 
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.service import environment

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError
 from muarl.config.sections import EvalConfig
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.recipes.redteam import trap_findings
 from muarl.rewards.traps import SAFE, sprung, traps_of
 from muarl.users.redteam.kinds import KINDS, known_kinds

@@ -20,10 +20,10 @@ from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import LeavesTags
 from muarl.users.slow import SlowUserFactory
+from muarl.users.traits.agenda import another_value
 from muarl.users.traits.factory import user_with_traits
 from muarl.users.traits.figures import FALLS, measure
 from muarl.users.traits.levels import GAVE_UP, LANGUAGES, SLIPS, TAG, TRAITS, TraitRanges, Traits
-from muarl.users.traits.values import another
 from muarl.users.traits.words import LEAVES, SAYS, TRANSLATED
 from support.trait_talks import said, talks
 
@@ -226,7 +226,7 @@ def test_another_value_is_one_that_a_user_can_say(name):
         for request in task.agenda["requests"]:  # type: ignore[index]
             goal = request["goal"]
             for slot in [s for s in goal if s in service.slots]:
-                other = another(service, slot, goal, random.Random(task.id))
+                other = another_value(service, slot, goal, random.Random(task.id))
                 if other is None:
                     continue
                 found += 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.domains.imagined.scenario import ImaginedTool, follow
-from muarl.domains.typed_records import RECORD, VOLATILE
+from muarl.domains.schema import RECORD, VOLATILE
 
 Key = tuple[str, str]
 """A record: the field that it is known by, and its id."""

@@ -22,10 +22,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Domain, Kind
-from muarl.domains.schema import ToolSchema, compile_check
+from muarl.domains.base import Domain
+from muarl.domains.schema import RECORD, ToolSchema, compile_check, output_schema
 from muarl.domains.scripted_expert import TRANSFER
-from muarl.domains.typed_records import RECORD, output_schema
+from muarl.domains.tooling import Kind
 from muarl.types.chat import ToolSpec
 
 KINDS = ("read", "write", "generic")

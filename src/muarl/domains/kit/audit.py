@@ -1,18 +1,25 @@
-"""What audits must know of a service: its declaration says whose record is whose, and what the policy forbids."""
+"""What audits must know of a service: its declaration says whose record is whose, and what the policy forbids; its
+plans, what an agent must tell users: what a change costs, that it was made, and answers.
+
+Nothing is declared for what users must be told. A plan's ``propose`` says what they are told before a write, ``done``
+what after it, and ``answer`` what they get who ask. Audits read other agents' words than the expert's, so what they
+look for is lenient.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, overload
 
 from muarl.basics.errors import OwnCodeError
-from muarl.domains.auditing import AuditRules, LiveWorld, Occasion, Resource, spelled_out
+from muarl.domains.auditing import Asked, AuditRules, LiveWorld, Obligation, Occasion, Resource, When, spelled_out
+from muarl.domains.kit import templates
 from muarl.domains.kit.declaration import Intent
-from muarl.domains.kit.duties import with_duties
-from muarl.domains.kit.exploring import explored
+from muarl.domains.kit.exploring import WrittenWords, explored
 from muarl.domains.kit.gold import MAX_MOVES
 from muarl.domains.kit.moves import Move, Request, call_key
 from muarl.domains.kit.plan import next_move
@@ -20,7 +27,127 @@ from muarl.domains.kit.records import PLACE, fill, same
 from muarl.domains.kit.requests import values_in
 from muarl.domains.kit.service import Service, content_words
 from muarl.domains.kit.worlds import Worlds
-from muarl.domains.knowledge.domain import SEARCHES, KnowledgeDomain
+from muarl.domains.knowledge.domain import KnowledgeDomain
+from muarl.domains.knowledge.ways import SEARCHES
+from muarl.domains.tasks import Task
+
+_CURRENCY = r"(?:dollars?|euros?|pounds?|francs?|yuan|cents?|usd|eur|gbp|chf|cny|rmb|cad|aud|inr|jpy)"
+AMOUNT = (
+    rf"[$€£¥]\s?\d|\d[\d,.]*\s?{_CURRENCY}\b|\b{_CURRENCY}\s?\d|\bfree\b"
+    r"|\bfull refund|\brefund\w* (?:in full|fully)|\bno (?:extra |additional |further )?(?:charge|cost|fee)"
+    r"|\bnothing (?:extra |more )?(?:to pay|is charged)"
+    r"|\b(?:costs?|price[sd]?|fees?|total|charged?|refund(?:ed)?|pay(?:ment)?|amounts?|balance)\b"
+    r"[^\d\n]{0,30}(?<![\w#-])\d[\d,.]*(?![\w-])"
+)
+"""A sum of money in an agent's words, or that there is none."""
+
+_OTHER = r"(?!(?:need|indeed|speed|feed|seed|even|when|then|often|open|seven|ten)\b)"
+_MADE = rf"(?:{_OTHER}\w+(?:ed|en)|made|set|put|sent|paid)"
+DONE = (
+    r"\bdone\b|\ball set\b|\bcomplet(?:e|ed|ion)\b|\bconfirm(?:ed|ation)\b|\bsuccess|\bwent through\b"
+    r"|\btaken care of\b|\bnow\b|\bwill (?:get|receive|arrive|come)\b"
+    r"|\b(?:i|we)(?:['’]ve| have) (?!any|a |to |not )\w+|\bit(?:['’]s| is) (?:in your|on (?:the|its) way)"
+    rf"|(?:^|[.!?;:,\n])[\s*#\"'-]*{_MADE}\b"
+    r"|\b(?:has|have|had|is|are|was|were|been|will be|['’]s|['’]re|['’]ve)\b(?: \w+){0,3}? "
+    rf"(?:{_MADE}|on|off|back|active|ready|in place)\b"
+)
+"""Words that say of something that it has been done."""
+
+ENDINGS = "\n".join((
+    *templates.HELLO,
+    *templates.HOW_ELSE,
+    "Is there anything else that I can help you with?",
+    "What else can I assist you with today? Let me know if you have any further questions.",
+    "Thank you for calling, you are welcome. Have a great day. Goodbye, take care!",
+    "One moment, please. May I help you?",
+))  # fmt: skip
+"""What agents say when they say nothing of a change: no word that stands in it tells of one."""
+
+
+class LazyList(Sequence[Obligation]):
+    """Obligations that are found out when they are first looked at: trial runs take a moment."""
+
+    def __init__(self, make: Callable[[], Iterable[Obligation]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> tuple[Obligation, ...]:
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> Obligation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Obligation]: ...
+
+    def __getitem__(self, index: int | slice) -> Obligation | Sequence[Obligation]:
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+def with_duties(rules: AuditRules, worlds: Worlds) -> AuditRules:
+    """Rules for a service's episodes together with what its plans show that its users must be told."""
+    declared = rules.obligations
+    return replace(
+        rules,
+        obligations=LazyList(lambda: (*declared, *_duties(worlds, rules, declared))),
+        asks=partial(_asked, worlds.service),
+    )
+
+
+def _duties(worlds: Worlds, rules: AuditRules, declared: Sequence[Obligation]) -> Iterator[Obligation]:
+    """What is owed for each writing tool, but where something is declared for the same moment."""
+    found: dict[str, list[WrittenWords]] = {}
+    for shown in explored(worlds).values():
+        for tool, words in shown.words.items():
+            found.setdefault(tool, []).append(words)
+    caller = worlds.service.caller
+    for tool, said in found.items():
+        if tool in rules.free_writes or any(words.unasked for words in said):
+            continue
+        priced = all(words.priced == words.calls < 2 * words.news for words in said)
+        if priced and not _declared(declared, tool, "before"):
+            text = f"Before the call, the {caller} must be told the sum of money that it is about."
+            yield Obligation("amount", frozenset({tool}), text, (AMOUNT,), when="before")
+        if not any(words.silent for words in said) and not _declared(declared, tool, "after"):
+            text = f"After the call, the {caller} must be told that it has been done."
+            done = dict.fromkeys(one for words in said for one in sorted(words.done))
+            pattern = _said(done, (*rules.spoken.get(tool, ()), tool.split("_")[0]))
+            yield Obligation("done", frozenset({tool}), text, (pattern,), when="after", or_value=True)
+
+
+def _declared(declared: Iterable[Obligation], tool: str, when: When) -> bool:
+    return any(tool in one.tools and one.when == when for one in declared)
+
+
+def _said(done: Collection[str], spoken: Iterable[str]) -> str:
+    """What finds in an agent's words that something was done: words for that, a form of the action's word, or what the
+    plan says itself."""
+    verbs = {word.lower() for phrase in spoken for word in phrase.split()[-1:]}
+    stems = sorted({re.escape(verb[:-1] if verb.endswith(("e", "y")) else verb) for verb in verbs if len(verb) > 2})
+    telling = [*(rf"\b{stem}\w*" for stem in stems), *filter(None, map(_template, done))]
+    return "|".join([DONE, *(one for one in telling if not re.search(one, ENDINGS, re.IGNORECASE))])
+
+
+def _template(text: str) -> str:
+    """A pattern of a text whose places hold anything; empty for one that has no words of its own."""
+    pieces = [re.escape(piece).replace("\\ ", " ") for piece in PLACE.sub("\n", text.rstrip(".! ")).split("\n")]
+    pattern = r"[^\n]{1,200}?".join(pieces).strip()
+    return pattern if re.search(r"[a-z]{2}", PLACE.sub("", text), re.IGNORECASE) else ""
+
+
+def _asked(service: Service, task: Task, said: Sequence[str]) -> Iterator[Asked]:
+    """The questions of a task that its user has put into words."""
+    agenda = task.agenda or {}
+    if agenda.get("service", service.name) != service.name:
+        return
+    for request in agenda.get("requests", ()):
+        answer, kind = request.get("answer"), request["kind"]
+        if answer is not None and any(kind in service.intents_in(text) for text in said):
+            yield Asked(kind.replace("_", " "), answer)
+
 
 MOST_REQUESTS = 200
 """How many requests that may have led to a call are looked at; where there are more, nothing is said of it."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, agenda_of
-from muarl.domains.base import Task
 from muarl.domains.checking import Check, Checked, Problem, Samples, of_task, place_of
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold, policy_rules
 from muarl.domains.kit.declaration import Intent, several
 from muarl.domains.kit.exploring import SMALL, explored
@@ -20,7 +20,7 @@ from muarl.domains.kit.requests import draw_goal, split
 from muarl.domains.kit.service import OUTSIDE, Service
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import shown_user
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.tasks import Task
 
 WORLDS = 40
 """Small worlds in which every rule is looked for."""

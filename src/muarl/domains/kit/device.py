@@ -23,7 +23,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.patterns import problem_of
-from muarl.domains.base import Action
+from muarl.domains.tasks import Action
 
 UserCall = tuple[str, Mapping[str, Any]]
 """A call of one of the user's tools: its name and arguments."""

@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from muarl.domains.error_profile import ErrorProfile
-from muarl.domains.kit import caution, reading, templates
+from muarl.domains.kit import reading, templates
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.device import Step
 from muarl.domains.kit.gold import MAX_MOVES
@@ -19,7 +18,7 @@ from muarl.domains.kit.moves import Move, Refused, Request, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
 from muarl.domains.kit.service import Service
-from muarl.domains.scripted_expert import ScriptedExpert
+from muarl.domains.scripted_expert import ErrorProfile, ScriptedExpert
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.user_acts import corrects, tells_works
 from muarl.language.values import join
@@ -50,10 +49,10 @@ class ServiceExpert(ScriptedExpert[Request]):
     # what came in
 
     def _listen(self, text: str) -> None:
-        if caution.poses_as_system(text):  # whoever wrote it, it is no request of the user's
+        if reading.poses_as_system(text):  # whoever wrote it, it is no request of the user's
             self._told.append(templates.pick(self._rng, templates.NO_ORDERS))
             return
-        if caution.says_nothing(text):
+        if reading.says_nothing(text):
             return
         waiting, self._waiting = self._waiting, ""
         if waiting != "identity" and corrects(text):  # it means what was told, and answers nothing
@@ -122,7 +121,7 @@ class ServiceExpert(ScriptedExpert[Request]):
         return next((t for t in self._service.topics if t.lower() in text.lower()), "")
 
     def _update(self, frame: Request, text: str, waiting: str) -> None:
-        frame.others = frame.others or caution.for_somebody_else(text)
+        frame.others = frame.others or reading.for_somebody_else(text)
         slots = [slot.name for slot in self._service.intent(frame.intent).slots]
         taken = {*frame.slots, *frame.described} - {waiting} if waiting and waiting != "confirm" else set()
         for slot, value in reading.read_slots(self._service, text, slots, waiting=waiting, taken=taken).items():

@@ -11,14 +11,14 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.auditing import spelled_out
-from muarl.domains.base import Action
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
 from muarl.domains.kit.moves import Notes, Request, Rule, looked_up
 from muarl.domains.kit.records import Record, fill, plain
 from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, split
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Worlds
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.tasks import Action
 from muarl.language.values import normal
 
 SMALL = SIZES["small"]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.authoring import nearest
-from muarl.domains.base import Action, World
+from muarl.domains.base import World
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit.device import take
 from muarl.domains.kit.moves import Move, Notes, Refused, Request, call_key, looked_up
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.tasks import Action
 from muarl.types.chat import ToolCall, ToolResult
 
 if TYPE_CHECKING:

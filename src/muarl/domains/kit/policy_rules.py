@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from muarl.basics.errors import OwnCodeError
-from muarl.domains.base import Task
 from muarl.domains.checking import Checked, KeptRule, Problem, RuleKeeper, RuleTable, place_of
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
 from muarl.domains.kit.exploring import explored
 from muarl.domains.kit.moves import Request
@@ -18,7 +18,7 @@ from muarl.domains.kit.service import Service
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import shown_user
 from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.tasks import Task
 
 IDENTITY, CONSENT, OUTSIDE = "identity", "consent", "outside"
 """What ``Service.rules`` may say of a rule that is kept by the service as a whole."""

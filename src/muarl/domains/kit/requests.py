@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Action, Domain, Task, World
+from muarl.domains.base import Domain, World
+from muarl.domains.generated import Infeasible, UserRequest
 from muarl.domains.kit import gold
 from muarl.domains.kit.declaration import Drawn, Intent, Slot
 from muarl.domains.kit.device import Broken
@@ -17,7 +18,7 @@ from muarl.domains.kit.moves import Request, Rule
 from muarl.domains.kit.records import Record, plain, same, wrapped
 from muarl.domains.kit.service import Service
 from muarl.domains.overlay import LazyTable, Searchable, some
-from muarl.domains.task_sampling import Infeasible, UserRequest
+from muarl.domains.tasks import Action, Task
 from muarl.language.values import normal
 
 CHANGE_OF_MIND = 0.4

@@ -15,7 +15,7 @@ from typing import Any
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Obligation
 from muarl.domains.authoring import nearest
-from muarl.domains.base import Domain, Kind, tool_kinds
+from muarl.domains.base import Domain
 from muarl.domains.kit import compact
 from muarl.domains.kit.declaration import Described, Fact, Identity, Intent, Remedy, Slot, several
 from muarl.domains.kit.device import Device
@@ -23,6 +23,7 @@ from muarl.domains.kit.people import FIRST_NAMES, Maker
 from muarl.domains.kit.records import PLACE
 from muarl.domains.policy_numbers import numbers_of
 from muarl.domains.scripted_expert import TRANSFER
+from muarl.domains.tooling import Kind, tool_kinds
 from muarl.language.values import Mention, ValueKind, blanked, built_in, unquoted
 
 MOST_WORDS = 0.6

@@ -8,13 +8,12 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Asked, Asks, AuditRules
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
-from muarl.domains.kit.audit import Lazy
-from muarl.domains.kit.duties import LazyList
+from muarl.domains.kit.audit import Lazy, LazyList
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.kit.service import Service
 from muarl.domains.kit.templates import HELLO
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolSpec
 
 

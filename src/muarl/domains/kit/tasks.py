@@ -15,8 +15,8 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.agenda import Agenda
-from muarl.domains.base import Action, Database, Task
-from muarl.domains.generated import SPLITS
+from muarl.domains.database import Database
+from muarl.domains.generated import DRAWS, SPLITS, Infeasible, SeededId, UserRequest, replay_gold, split_of
 from muarl.domains.kit import gold
 from muarl.domains.kit.declaration import Fact
 from muarl.domains.kit.exploring import Explored, explored
@@ -25,8 +25,7 @@ from muarl.domains.kit.scenario import scenario_text
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.worlds import Tables, Worlds, facts_of
 from muarl.domains.overlay import sampled, some
-from muarl.domains.task_ids import SeededId
-from muarl.domains.task_sampling import DRAWS, Infeasible, UserRequest, replay_gold, split_of
+from muarl.domains.tasks import Action, Task
 
 PERSONAS = ("terse", "chatty", "confused", "impatient")
 WRONG_DETAILS = 0.12

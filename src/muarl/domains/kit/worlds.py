@@ -11,7 +11,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Database, Domain, Task, World
+from muarl.domains.base import Domain, World
+from muarl.domains.database import Database
+from muarl.domains.generated import Infeasible, split_of
 from muarl.domains.kit import gold
 from muarl.domains.kit.mistakes import one_of_them
 from muarl.domains.kit.moves import Rule
@@ -20,7 +22,7 @@ from muarl.domains.kit.records import wrapped
 from muarl.domains.kit.requests import RequestSource
 from muarl.domains.kit.service import SIZES as SIZES
 from muarl.domains.kit.service import Service, WorldSize
-from muarl.domains.task_sampling import Infeasible, split_of
+from muarl.domains.tasks import Task
 
 Tables = Mapping[str, Mapping[str, Any]]
 

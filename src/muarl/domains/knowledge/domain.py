@@ -1,25 +1,89 @@
-"""A domain with documents: tools that search them, and tools that only they tell of."""
+"""A domain with documents: what its author gave as ``documents``, those that only one world has, tools that search
+them, and tools that only they tell of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
-from muarl.basics.errors import ConfigError
+from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
-from muarl.domains.base import Domain, Kind, World, tool
+from muarl.domains.base import Domain, World
+from muarl.domains.database import View
 from muarl.domains.knowledge.discovery import CALL, UNLOCK, discoverables_of, shown
-from muarl.domains.knowledge.sources import as_knowledge
 from muarl.domains.knowledge.ways import SEARCHES, Ways, fitting
-from muarl.domains.knowledge.world_documents import in_world
-from muarl.domains.tooling import Tool
-from muarl.retrieval import BM25Search, Document, EmbeddingCache, GrepSearch, Hit, Knowledge, Search
+from muarl.domains.sources import beside
+from muarl.domains.tooling import Kind, Tool, tool
+from muarl.retrieval.bm25 import BM25Search
+from muarl.retrieval.documents import Document, Knowledge, overlaid
+from muarl.retrieval.embeddings import EmbeddingCache
+from muarl.retrieval.grep import GrepSearch
+from muarl.retrieval.markdown import read_folder
+from muarl.retrieval.search import Hit, Search
 from muarl.retrieval.variants import LEAST_RATING
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import Usage
+
+
+def as_knowledge(given: Any, owner: type[Any]) -> Knowledge:
+    """Whatever an author gave as ``documents``, as Knowledge. ConfigError or DataError says what is wrong."""
+    where = f"{owner.__name__}.documents"
+    if isinstance(given, Knowledge):
+        return given
+    if isinstance(given, (str, Path)):
+        try:
+            folder = beside(owner, "documents", Path(given))
+            return _read(folder, _stamp(folder))
+        except DataError as problem:
+            raise DataError(f"{where}: {problem}") from None
+    if given is None:
+        raise ConfigError(f'{where} is not set: name a folder of Markdown files, such as Path("documents")')
+    if not isinstance(given, Iterable):
+        raise ConfigError(f"{where} must be a Path to a folder, or documents, not {type(given).__name__}")
+    several = tuple(given)
+    if wrong := [one for one in several if not isinstance(one, Document)]:
+        raise ConfigError(f"{where}: {wrong[0]!r:.60} is no Document")
+    ids = [one.id for one in several]
+    if twice := [one for one in ids if ids.count(one) > 1]:
+        raise ConfigError(f"{where}: two documents have the id {twice[0]!r}")
+    return Knowledge(several)
+
+
+def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes when a file of the folder does."""
+    found = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
+    return tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in found)
+
+
+@lru_cache(maxsize=8)
+def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Knowledge:
+    """Read once for all domains of a process, which share its indexes."""
+    return read_folder(folder)
+
+
+WORLD_DOCUMENTS = "world_documents"
+"""The table of a task's database with documents that only its world has, by id: {"title": ..., "content": ...}. One
+with the id of a document of the domain stands in its place."""
+
+
+def in_world(shared: Knowledge, view: View | None) -> Knowledge:
+    """What is searched in a world: the documents of the domain with those of the world's own laid over them."""
+    if view is None or WORLD_DOCUMENTS not in view:
+        return shared
+    own = tuple(Document(key, row["title"], row["content"]) for key, row in view[WORLD_DOCUMENTS].scan())
+    return overlaid(shared, own) if own else shared
+
+
+def with_documents(documents: Iterable[Document]) -> Mapping[str, Mapping[str, Any]]:
+    """The changes by which a database gets documents of its world, as ``Database.derive`` takes them."""
+    return {WORLD_DOCUMENTS: {d.id: {"title": d.title, "content": d.content} for d in documents}}
+
 
 _DISCOVERY = (UNLOCK, CALL)
 NOTHING = "No document has these words."

@@ -7,19 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from muarl.basics.errors import ConfigError
-from muarl.endpoints import Endpoint
-from muarl.retrieval import (
-    BM25Search,
-    Embedder,
-    EmbeddingCache,
-    EmbeddingSearch,
-    EndpointEmbedder,
-    Knowledge,
-    RatingReranker,
-    RerankedSearch,
-    Reranker,
-    Search,
-)
+from muarl.endpoints.client import Endpoint
+from muarl.retrieval.bm25 import BM25Search
+from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.embedders import EndpointEmbedder
+from muarl.retrieval.embeddings import Embedder, EmbeddingCache, EmbeddingSearch
+from muarl.retrieval.reranking import RatingReranker, RerankedSearch, Reranker
+from muarl.retrieval.search import Search
 from muarl.retrieval.variants import EMBEDDINGS, LEAST_RATING, RERANKER, VARIANTS, Variant
 from muarl.types.episode import Usage
 

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.domains.base import Domain, Kind, Task, World
-from muarl.domains.database import Database, canonical
+from muarl.domains.base import Domain, World
+from muarl.domains.database import Database
+from muarl.domains.frozen import canonical
 from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError, ServerTool
 from muarl.domains.mcp.folders import folder_state, inside
 from muarl.domains.mcp.launch import Launch
 from muarl.domains.mcp.tools import Offered, OfferedTool, changed, toolbox
+from muarl.domains.tasks import Task
+from muarl.domains.tooling import Kind
 from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
 
 ALIAS = "/files"

@@ -17,8 +17,9 @@ from muarl.basics.version import __version__
 from muarl.basics.web.addresses import ServerAddress, listen
 from muarl.basics.web.guard import Access, Guard
 from muarl.basics.web.server import WebServer
-from muarl.domains.base import Domain, Task, World
+from muarl.domains.base import Domain, World
 from muarl.domains.mcp.sdk import sdk
+from muarl.domains.tasks import Task
 from muarl.types.chat import Requestor, ToolCall, ToolSpec
 
 PATH = "/mcp"

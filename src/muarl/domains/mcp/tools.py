@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Kind
 from muarl.domains.mcp.client import ServerTool
 from muarl.domains.mcp.launch import filled
 from muarl.domains.schema import ToolSchema, compile_check
+from muarl.domains.tooling import Kind
 from muarl.types.chat import ToolSpec
 
 KINDS = ("read", "write", "generic")

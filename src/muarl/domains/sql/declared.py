@@ -12,9 +12,8 @@ from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.domains.database import Database
 from muarl.domains.sql.columns import key_of
 from muarl.domains.sql.files import open_file, schema_of, tables_of
-from muarl.domains.sql.names import chosen
 from muarl.domains.sql.server import copied, shown
-from muarl.domains.sql.tables import SqliteStore, SqlTable
+from muarl.domains.sql.tables import SqliteStore, SqlTable, chosen_tables
 
 _FILE = "sqlite:///"
 
@@ -60,7 +59,7 @@ class SqlDatabase:
         try:
             store = self._store(where, beside)
             there = tables_of(store)
-            names = chosen(self.tables, there, where) if self._in_file else list(there)
+            names = chosen_tables(self.tables, there, where) if self._in_file else list(there)
             tables = {name: SqlTable(store, schema_of(store, name)) for name in names}
         except InfrastructureError as problem:
             raise DataError(str(problem)) from None

@@ -23,8 +23,7 @@ from pydantic_core import to_jsonable_python
 
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.basics.extras import is_installed, require
-from muarl.domains.sql.names import chosen
-from muarl.domains.sql.tables import CHUNK, SqliteStore, quoted
+from muarl.domains.sql.tables import CHUNK, SqliteStore, chosen_tables, quoted
 
 _STEADY = {"postgresql": "REPEATABLE READ", "mysql": "REPEATABLE READ", "mariadb": "REPEATABLE READ"}
 """By dialect, the isolation in which a transaction sees the same rows from beginning to end."""
@@ -82,7 +81,7 @@ def _copy(url: str, tables: tuple[str, ...], where: str) -> SqliteStore:
         if dialect == "postgresql":
             connection.execution_options(postgresql_readonly=True)
         there = _tables(sa.inspect(connection), tables)
-        names = chosen(tables, {name: kind for name, (kind, _) in there.items()}, where)
+        names = chosen_tables(tables, {name: kind for name, (kind, _) in there.items()}, where)
         copy.execute("BEGIN")
         for name in names:
             _copy_table(connection, copy, name, there[name][1], seal.update, where)

@@ -1,4 +1,4 @@
-"""Tables whose records are rows of an SQLite database, read when they are asked for."""
+"""Tables whose records are rows of an SQLite database, read when they are asked for; which of them a domain reads."""
 
 from __future__ import annotations
 
@@ -11,10 +11,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.basics.errors import InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.domains.authoring import nearest
 from muarl.domains.frozen import FrozenDict
 from muarl.domains.overlay import POOL, LazyTable, has_fields, strange_column, strange_key
 from muarl.domains.sql.columns import Column, candidates, key_of, record_of
+
+
+def chosen_tables(names: Sequence[str], kinds: Mapping[str, str], where: str) -> list[str]:
+    """The tables named, or all. ``kinds``: what there is by name, "table" or something else ("view").
+
+    ConfigError for one that there is not, or that is no table.
+    """
+    tables = [name for name, kind in kinds.items() if kind == "table"]
+    for name in names:
+        kind = kinds.get(name)
+        if kind is None:
+            listed = ", ".join(tables) or "none"
+            raise ConfigError(f"{where}: there is no table {name!r}{nearest(name, tables)}; tables: {listed}")
+        if kind != "table":
+            what = kind if kind == "view" else f"{kind} table"
+            raise ConfigError(
+                f"{where}: {name!r} is a {what}, whose rows have no key of their own: name the tables that it is made "
+                "of, and let the tool put their rows together"
+            )
+    return list(dict.fromkeys(names)) or tables
+
 
 CHUNK = 500
 """Rows that are taken from SQLite at once."""

@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from muarl.audit import Finding, findings_in, transcript_of, write_findings
+from muarl.accounts.budgets import Budget
+from muarl.audit.episodes import findings_in
+from muarl.audit.findings import Finding, write_findings
 from muarl.audit.summary import AuditSummary, note_violations
-from muarl.audit.transcript import Transcript
+from muarl.audit.transcript import Transcript, transcript_of
 from muarl.basics.event_loop import event_loop
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.rewards.judge import Completer
-from muarl.rollouts.rollout import Budget
 from muarl.types.episode import Episode, StopReason
 
 if TYPE_CHECKING:

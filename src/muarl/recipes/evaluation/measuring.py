@@ -5,17 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from muarl.accounts.budgets import Budget, RolloutEnd
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.basics.errors import MuarlError
 from muarl.basics.event_loop import event_loop
-from muarl.config import EvalConfig
-from muarl.domains.base import Task
+from muarl.config.sections import EvalConfig
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places, Users
 from muarl.environments.play import local_executor
-from muarl.observe.progress import Progress
-from muarl.observe.tally import Tally
-from muarl.rollouts.rollout import BoundedExecutor, Budget, RolloutEnd, RolloutRequest, requests_for, rollout
+from muarl.observe.progress import Progress, Tally
+from muarl.rollouts.episode_runner import RolloutRequest, requests_for
+from muarl.rollouts.rollout import BoundedExecutor, rollout
 from muarl.runs.spending import Spending
 from muarl.types.episode import Episode
 

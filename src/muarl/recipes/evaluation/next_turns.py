@@ -15,9 +15,10 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.seeds import derive_seed
-from muarl.config import DomainConfig, EvalConfig, UserConfig
-from muarl.domains.base import Task
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.section import UserConfig
+from muarl.config.sections import DomainConfig, EvalConfig
+from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.tasks import Task
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.registry import find
 from muarl.observe.progress import Progress

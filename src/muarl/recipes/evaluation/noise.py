@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
-from muarl.rollouts.rollout import RolloutRequest
+from muarl.rollouts.episode_runner import RolloutRequest
 
 
 @dataclass(frozen=True)

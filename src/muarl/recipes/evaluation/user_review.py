@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl.accounts.budgets import Budget
 from muarl.accounts.metrics import DOMAIN, by_domain
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.observe.progress import Progress
 from muarl.rewards.judge import Completer
-from muarl.rollouts.rollout import Budget
 from muarl.types.episode import Episode
 from muarl.user_errors.errors import UserError, find_user_errors
 from muarl.user_errors.judge import UserJudge

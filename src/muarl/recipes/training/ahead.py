@@ -9,15 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from muarl.accounts.budgets import RolloutEnd
 from muarl.basics.errors import BudgetError, DataError, StoppedBySignError
 from muarl.basics.event_loop import Closable
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.recipes.evaluation.measuring import LABEL
 from muarl.recipes.training.loop import Loop
 from muarl.recipes.training.loss_settings import samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Pipeline, Played, Window, staleness
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
-from muarl.rollouts.rollout import RolloutEnd, rollout
+from muarl.rollouts.rollout import rollout
 from muarl.runs.tasks import rl_seed
 
 T = TypeVar("T")

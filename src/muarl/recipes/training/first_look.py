@@ -18,9 +18,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from muarl.accounts.metrics import DOMAIN, by_domain, is_success, scored
-from muarl.config import RlConfig
-from muarl.config.rl import PracticeConfig
-from muarl.domains.base import Task
+from muarl.config.rl import PracticeConfig, RlConfig
+from muarl.domains.tasks import Task
 from muarl.recipes.training.pipeline import Played
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.episode import Episode, StopReason

@@ -13,24 +13,26 @@ from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError, StoppedBySignError
-from muarl.config import EvalConfig, RlConfig, UserConfig
 from muarl.config.parts import Compute
-from muarl.domains.base import Task
+from muarl.config.rl import RlConfig
+from muarl.config.section import UserConfig
+from muarl.config.sections import EvalConfig
+from muarl.domains.tasks import Task
 from muarl.environments.places import ByPlace, Places
 from muarl.inference.base import PolicySampler
-from muarl.learning.checkpoint_paths import checkpoint_path
+from muarl.learning.checkpoint_folders import checkpoint_path
 from muarl.learning.learner import Learner
 from muarl.learning.packing import Sample, episode_numbers
-from muarl.observe.headline import AFTER, cost_text
+from muarl.observe.headline import AFTER, cost_text, differing_text
 from muarl.observe.progress import Phase
-from muarl.observe.training import differing_text
 from muarl.recipes.evaluation.auditing import audit_episodes
 from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import Played
 from muarl.rollouts.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.tasks import validation_tasks
-from muarl.signs import PHASE, Changes, Sign, Watch, no_update
+from muarl.sign_rules import no_update
+from muarl.signs import PHASE, Changes, Sign, Watch
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from muarl.config import ModelConfig, RlConfig
-from muarl.learning.groups import group_samples
-from muarl.learning.learner import LearnerConfig
+from muarl.config.rl import RlConfig
+from muarl.config.sections import ModelConfig
+from muarl.learning.advantages import group_samples
 from muarl.learning.loss_options import PolicyLossConfig, PolicyLossOptions
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
+from muarl.learning.settings import LearnerConfig
 from muarl.rewards.layered import layered_reward
 from muarl.rewards.shaped import shaped_reward
 from muarl.rollouts.rollout import Groups

@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from muarl.basics.errors import MuarlError
-from muarl.domains.base import Task
-from muarl.rollouts.rollout import Executor, Group, Groups, RolloutRequest, add_up, collect_groups, rollout
+from muarl.domains.tasks import Task
+from muarl.rollouts.episode_runner import RolloutRequest
+from muarl.rollouts.rollout import Executor, Group, Groups, add_up, collect_groups, rollout
 from muarl.types.episode import SPOILED, Episode, StopReason
 
 MAX_DRAWS = 4

@@ -35,8 +35,7 @@ from muarl.accounts.metrics import DOMAIN, is_success, scored
 from muarl.basics.errors import DataError
 from muarl.basics.seeds import derive_seed
 from muarl.config.rl import PracticeConfig
-from muarl.domains.base import Task
-from muarl.domains.task_kinds import Kind, kind_of
+from muarl.domains.tasks import Kind, Task, kind_of
 from muarl.environments.places import Places
 from muarl.recipes.training.repeats import REPEATS, DrawPosition, Repeats
 from muarl.types.episode import Episode

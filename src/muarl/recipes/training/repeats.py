@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 
 REPEATS = "repeats"

@@ -8,17 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.domains.agenda import Agenda, AgendaRequest, Goal, agenda_of
-from muarl.domains.base import Action, Task
+from muarl.domains.generated import Infeasible, UserRequest
 from muarl.domains.kit.requests import draw_goal, other_goal, split
 from muarl.domains.kit.scenario import full_clause, scenario_text
 from muarl.domains.kit.tasks import TaskMaker
-from muarl.domains.knowledge import KnowledgeDomain
-from muarl.domains.task_sampling import Infeasible, UserRequest
+from muarl.domains.knowledge.domain import KnowledgeDomain
+from muarl.domains.tasks import Action, Task
 from muarl.users.redteam.kinds import KINDS
-from muarl.users.redteam.making import nothing_to_do, only_request, tagged, with_requests
 from muarl.users.redteam.service_documents import ServiceDocuments
 from muarl.users.redteam.service_place import GOALS, ServicePlace
-from muarl.users.redteam.support import Question, RedTeamSupport
+from muarl.users.redteam.support import Question, RedTeamSupport, nothing_to_do, only_request, tagged, with_requests
 from muarl.users.redteam.templates import WITHHOLDS
 
 

@@ -13,13 +13,12 @@ from typing import Any
 
 from muarl.domains.agenda import agenda_of
 from muarl.domains.auditing import spelled_out
-from muarl.domains.base import Action, Task
+from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
-from muarl.domains.knowledge import KnowledgeDomain
 from muarl.domains.knowledge.discovery import UNLOCK
-from muarl.domains.knowledge.world_documents import with_documents
-from muarl.domains.task_sampling import Infeasible
-from muarl.retrieval import Document
+from muarl.domains.knowledge.domain import KnowledgeDomain, with_documents
+from muarl.domains.tasks import Action, Task
+from muarl.retrieval.documents import Document
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.service_place import ServicePlace
 from muarl.users.redteam.support import Demand, PlantedDocument

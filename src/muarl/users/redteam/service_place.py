@@ -13,7 +13,7 @@ from typing import Any
 from muarl.basics.errors import ConfigError, OwnCodeError
 from muarl.domains.agenda import Agenda, AgendaRequest, agenda_of
 from muarl.domains.authoring import bugs_untold
-from muarl.domains.base import Action, Task
+from muarl.domains.generated import Infeasible, parse_id
 from muarl.domains.kit import gold
 from muarl.domains.kit.audit import arguments_naming
 from muarl.domains.kit.declaration import Fact, Identity, several
@@ -24,8 +24,7 @@ from muarl.domains.kit.requests import RequestSource, draw_goal, known_rows, spl
 from muarl.domains.kit.tasks import TaskMaker, full_name
 from muarl.domains.kit.worlds import facts_of, shown_user
 from muarl.domains.overlay import LazyTable, Searchable, some
-from muarl.domains.task_ids import parse_id
-from muarl.domains.task_sampling import Infeasible
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.support import Demand, Person, Tables
 

@@ -2,26 +2,72 @@
 
 What they want in the end stays as their agenda has it: whatever they get wrong or take back, they put right with their
 next message. Whether something happens at a place follows from the seed and the place alone, so that whatever a user
-does at one level it does at all higher ones.
+does at one level it does at all higher ones. ``another_value``, ``misspelt``: values that they name instead of the
+right ones.
 """
 
 from __future__ import annotations
 
+import datetime
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, Goal
-from muarl.domains.base import Task
 from muarl.domains.kit import reading, templates
+from muarl.domains.kit.service import Service
+from muarl.domains.tasks import Task
 from muarl.language.acts import asks_for_yes
+from muarl.language.values import normal
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.agenda_service import STOP, ServiceAgendaUser, tells
 from muarl.users.agenda_user import Choices
 from muarl.users.base import UserTurn
 from muarl.users.traits.levels import Traits
-from muarl.users.traits.values import another, misspelt
 from muarl.users.traits.words import LEAVES, SAYS, WISH
+
+
+def another_value(service: Service, slot: str, goal: Mapping[str, Any], rng: random.Random) -> Any:
+    """Another value that a slot of a request may have: of its list, a date soon after, an id with another digit. None
+    where none is known that a user could say."""
+    spec, right = service.slots[slot], goal[slot]
+    kind = service.kind(spec)
+    taken = {normal(value) for value in goal.values() if not isinstance(value, (Mapping, list, tuple))}
+    if isinstance(right, (Mapping, list, tuple)) or not spec.weighed:
+        return None
+    if spec.draw is not None and spec.draw.values:
+        found = [v for v in dict.fromkeys(spec.draw.values) if normal(v) not in taken]
+    elif kind.choices:
+        found = [v for v in kind.choices if normal(v) not in taken]
+    elif spec.kind in ("date", "day_first"):
+        found = [_later(str(right), days) for days in (1, 2, 3)]
+        found = [day for day in found if normal(day) not in taken]
+    elif kind.form:
+        found = [v for v in _digits(str(right)) if re.fullmatch(kind.form, v) and normal(v) not in taken]
+    else:
+        found = []
+    return rng.choice(found) if found else None
+
+
+def misspelt(value: Any, rng: random.Random) -> Any:
+    """A fact with another last digit; None for one without digits, or that is no text or number."""
+    if isinstance(value, str) and (found := _digits(value)):
+        return rng.choice(found)
+    return None
+
+
+def _later(day: str, days: int) -> str:
+    return (datetime.date.fromisoformat(day) + datetime.timedelta(days=days)).isoformat()
+
+
+def _digits(text: str) -> list[str]:
+    """A text with each other last digit."""
+    found = re.search(r"\d(?=\D*$)", text)
+    if found is None:
+        return []
+    return [text[: found.start()] + str(n) + text[found.end() :] for n in range(10) if str(n) != found[0]]
+
 
 ASKS_BACK = 0.35
 """How often one who withholds everything asks what a question is for, rather than answering it at once."""
@@ -204,7 +250,7 @@ class DifficultUser(ServiceAgendaUser):
         if not slots:
             return self._choose(SAYS["hesitate"])
         slot = self._choose(slots)
-        request["goal"] = {**goal, slot: another(self._service, slot, goal, self._rng)}
+        request["goal"] = {**goal, slot: another_value(self._service, slot, goal, self._rng)}
         return f"{self._choose(SAYS['change'])} {self._wish(request)}"
 
     # mistakes
@@ -217,7 +263,7 @@ class DifficultUser(ServiceAgendaUser):
         goal = request["goal"]
         slots = [s.name for s in self._service.intent(request["kind"]).slots if s.name in goal]
         known = [s for s in slots if f"described {s}" not in goal and s not in self._wrong]
-        return [s for s in known if another(self._service, s, goal, random.Random(0)) is not None]
+        return [s for s in known if another_value(self._service, s, goal, random.Random(0)) is not None]
 
     def _errs(self, request: AgendaRequest, slot: str) -> bool:
         free = self._slip is None and not self._slipped_identity and len(self.slips) < SLIPS
@@ -237,7 +283,7 @@ class DifficultUser(ServiceAgendaUser):
         for slot in self._mistakable(request) if request is self._open[0] else ():
             if not self._happens(self._traits.mistakes, "slip", request["kind"], slot):
                 continue
-            wrong = another(self._service, slot, request["goal"], self._rng)
+            wrong = another_value(self._service, slot, request["goal"], self._rng)
             said = self._with_slots({**request, "goal": {**request["goal"], slot: wrong}}, most)
             if reading.speaks_of(self._service, said, slot, wrong) and self._errs(request, slot):
                 self._slipped(request, self._service.say(slot, wrong))
@@ -248,7 +294,7 @@ class DifficultUser(ServiceAgendaUser):
         """The answer to a question for a slot, perhaps a wrong one."""
         if slot not in self._mistakable(request) or not self._errs(request, slot):
             return super()._tell(request, [slot])
-        wrong = another(self._service, slot, request["goal"], self._rng)
+        wrong = another_value(self._service, slot, request["goal"], self._rng)
         self._slipped(request, self._service.say(slot, wrong))
         return super()._tell({**request, "goal": {**request["goal"], slot: wrong}}, [slot])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser, parts_of
 from muarl.users.base import User
@@ -15,8 +15,7 @@ from muarl.users.behaviours.altered import Wandering
 from muarl.users.behaviours.service_speech import ServiceSpeech
 from muarl.users.traits.agenda import DifficultUser
 from muarl.users.traits.foreign import PartlyForeign
-from muarl.users.traits.levels import Traits
-from muarl.users.traits.tagged import TraitUser
+from muarl.users.traits.levels import Traits, TraitUser
 from muarl.users.traits.words import SAYS
 
 OFTEN, MOST = 0.4, 3

@@ -1,14 +1,18 @@
-"""Traits of users and their levels, from 0 (not at all) to 1."""
+"""Traits of users and their levels, from 0 (not at all) to 1; how a language model is told to show them; and a user
+with traits as its episode sees it.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.seeds import derive_seed
+from muarl.types.chat import Message
+from muarl.users.base import AsksAgain, User, UserTurn
 
 TRAITS = ("withholding", "impatience", "wandering", "mistakes", "foreign_language")
 """The traits by name, as settings and tags have them."""
@@ -97,3 +101,80 @@ class TraitRanges:
 def _range(level: Any) -> Range:
     low, high = level if isinstance(level, (tuple, list)) else (level, level)
     return float(low), float(high)
+
+
+_HOW_OFTEN = ((0.25, "now and then"), (0.5, "in about one message of three"), (0.75, "often"), (1.0, "nearly always"))
+_BEHAVIOUR = {
+    "withholding": (
+        "You are sparing with information, {}: your first message says what you want without the details, you give one "
+        "fact at a time though two were asked for, and you ask what a question is for before you answer it."
+    ),
+    "impatience": (
+        "You are in a hurry, and show it {}: few words, remarks about the time. You do not put up with being asked "
+        "again what you have told, nor with an agent that does not get on: say once that you will leave, and if "
+        "nothing changes, leave with ###STOP### before everything is done."
+    ),
+    "wandering": (
+        "You do not stick to the point, {}: you ask about something else (opening hours, an app, a newsletter) instead "
+        "of answering, or when the agent asks you to confirm something you say that you want it otherwise. With your "
+        "next message you come back to what the scenario says."
+    ),
+    "mistakes": (
+        "You make mistakes, {}: you give a number, date or option that is slightly wrong (one digit, another choice). "
+        "With your next message, or as soon as the agent repeats it to you, you say that it was wrong and give the "
+        "right one from the scenario."
+    ),
+    "foreign_language": (
+        "You write {} in {} instead of English, with names, numbers and dates as they are. If the agent says that it "
+        "does not understand, or asks you to, you go on in simple English."
+    ),
+}
+_NAMES = {"de": "German", "es": "Spanish", "fr": "French", "zh": "Chinese"}
+_END = (
+    "None of this changes what you want: what counts in the end is the scenario. Never say yes to something that it "
+    "does not want, and leave no mistake uncorrected."
+)
+
+
+def behaviour_text(traits: Traits) -> str:
+    """What a model is told of these levels, to stand behind the scenario; empty where all are 0."""
+    lines = []
+    for name, text in _BEHAVIOUR.items():
+        level = getattr(traits, name)
+        if level > 0:
+            often = next(words for most, words in _HOW_OFTEN if level <= most)
+            lines.append("- " + text.format(*([often, _NAMES[traits.language]] if "{} in {}" in text else [often])))
+    return "\n".join(["# What you are like", *lines, _END]) if lines else ""
+
+
+class Difficult(Protocol):
+    """A user that knows whether it gave up, and which values it got wrong."""
+
+    gave_up: bool
+    slips: list[str]
+
+
+class TraitUser:
+    """A user with traits, whatever plays it."""
+
+    def __init__(self, user: User, traits: Traits, core: Difficult | None = None) -> None:
+        self._user, self._traits, self._core = user, traits, core
+
+    async def reply(self, conversation: Sequence[Message]) -> UserTurn:
+        """What the user says or does next."""
+        return await self._user.reply(conversation)
+
+    async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
+        """What it says in place of ``rejected``, if it can say something else."""
+        if isinstance(self._user, AsksAgain):
+            return await self._user.again(conversation, rejected, faults)
+        return UserTurn(rejected)
+
+    def episode_tags(self) -> Mapping[str, Any]:
+        """The levels; of agenda users also whether they gave up, and what they got wrong and then put right."""
+        found: dict[str, Any] = {TAG: {name: round(level, 4) for name, level in self._traits.levels().items()}}
+        if self._core is not None:
+            found[GAVE_UP] = self._core.gave_up
+            if self._core.slips:
+                found[SLIPS] = list(self._core.slips)
+        return found

@@ -22,9 +22,10 @@ from muarl.workers.cluster.weights import Bucket, flatten, pack, unpack
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from muarl.learning.learner import Learner, Metrics
+    from muarl.learning.learner import Learner
     from muarl.learning.packing import Sample
     from muarl.learning.settings import LoraSettings
+    from muarl.learning.steps import Metrics
     from muarl.workers.cluster.transport import WeightGroup
 
 log = logging.getLogger(__name__)
@@ -306,7 +307,7 @@ class LearnerActor:
         return self._learner
 
     def _make(self, address: str) -> None:
-        from muarl.learning.group import LOOPBACK, use_loopback
+        from muarl.learning.process_group import LOOPBACK, use_loopback
 
         if address.startswith(f"{LOOPBACK}:"):
             use_loopback()
@@ -332,7 +333,7 @@ def _hosted(seconds: float) -> tuple[Any, str]:
     """A store on this machine for processes to meet at, and its address."""
     import ray
 
-    from muarl.learning.group import LOOPBACK, host_store
+    from muarl.learning.process_group import LOOPBACK, host_store
 
     return host_store(ray.util.get_node_ip_address() or LOOPBACK, deadline=seconds)
 

@@ -20,8 +20,7 @@ from uuid import uuid4
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.extras import require
 from muarl.workers.cluster.calls import Lost, answer_now
-from muarl.workers.cluster.places import ProcessGroup, bundles, check_fits
-from muarl.workers.cluster.versions import check_same, named, probe
+from muarl.workers.cluster.machines import ProcessGroup, bundles, check_fits, check_same, named, probe
 
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 KNOCK = 10.0

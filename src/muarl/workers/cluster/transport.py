@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from muarl.learning.group import LOOPBACK, use_loopback
+from muarl.learning.process_group import LOOPBACK, use_loopback
 from muarl.workers.cluster.weights import Entry, split
 
 GroupKind = Literal["broadcast", "ipc"]

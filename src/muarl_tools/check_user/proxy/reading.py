@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.basics.web.json_api import invalid
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.endpoints.replies import MalformedReply, read_reply
 from muarl.types.chat import Message, Role, ToolSpec
 

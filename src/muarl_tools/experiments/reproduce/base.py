@@ -17,9 +17,10 @@ from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
-from muarl.config import BaseConfig, RunConfig, SftConfig, UserConfig
-from muarl.config.reproduce import ReproduceConfig
-from muarl.domains.error_profile import ErrorProfile
+from muarl.config.section import UserConfig
+from muarl.config.sections import RunConfig
+from muarl.config.stages import BaseConfig, ReproduceConfig, SftConfig
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import local_executor

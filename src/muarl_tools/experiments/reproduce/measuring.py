@@ -15,8 +15,8 @@ import numpy as np
 
 from muarl.accounts.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored, without_violation
 from muarl.accounts.statistics import Interval, mean_interval, pass_hats, wilson
-from muarl.config import RunConfig
-from muarl.config.reproduce import ReproduceConfig
+from muarl.config.sections import RunConfig
+from muarl.config.stages import ReproduceConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode
 from muarl_tools.experiments.reproduce.plan import BASE, BOTH, COLD, MORE, RL, ArmEvaluation, Stage, evaluations, stages

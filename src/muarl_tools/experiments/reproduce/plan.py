@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muarl.config import RunConfig
-from muarl.config.reproduce import ReproduceConfig
-from muarl.config.sections import DomainConfig, UserConfig
+from muarl.config.section import UserConfig
+from muarl.config.sections import DomainConfig, RunConfig
+from muarl.config.stages import ReproduceConfig
 
 BASE, COLD, RL, BOTH, MORE = "base", "cold", "rl", "both", "more"
 ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both", MORE: "further cold start"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from muarl.basics.errors import ConfigError
-from muarl.config import RunConfig
+from muarl.config.sections import RunConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import FINISHED, RUNNING
 from muarl.runs.changes import changes, may_change

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.agents.base import AgentTurn
-from muarl.domains.base import Task
 from muarl.domains.scripted_expert import TRANSFER
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode
 

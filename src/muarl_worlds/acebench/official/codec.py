@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl_worlds.acebench.decode import UndecodableMessage, decode, to_execution
 from muarl_worlds.acebench.domain import read_result

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message
 from muarl_worlds.acebench.execute import NO_QUESTIONS, Category
 from muarl_worlds.acebench.scenario import Language

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.records.rows import field, items
 from muarl_worlds.acebench.decode import UndecodableMessage, to_execution
 from muarl_worlds.acebench.official import scoring

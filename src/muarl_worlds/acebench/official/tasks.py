@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Renderer, Semantics, Task
+from muarl.domains.base import Renderer, Semantics
+from muarl.domains.tasks import Task
 from muarl_worlds import data
 from muarl_worlds.acebench.domain import AceBench
 from muarl_worlds.acebench.execute import Category

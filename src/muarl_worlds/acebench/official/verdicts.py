@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl_worlds.acebench.domain import AceBench, AceWorld

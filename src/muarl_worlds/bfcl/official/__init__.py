@@ -12,8 +12,8 @@ from muarl_worlds.bfcl.official.codecs import PromptCodec, QwenCodec
 from muarl_worlds.bfcl.official.results import read_results, replay_row, score_row
 from muarl_worlds.bfcl.official.scoring import do_nothing, score, summary, turn_calls
 from muarl_worlds.bfcl.official.strict import Strict, strict
-from muarl_worlds.bfcl.official.tasks import CATEGORIES, DOMAINS, SPLITS, ground_truth, splits, task, tasks, user_lines
-from muarl_worlds.bfcl.official.toolspecs import NAME, offered_after
+from muarl_worlds.bfcl.official.tasks import CATEGORIES, SPLITS, ground_truth, splits, task, tasks, user_lines
+from muarl_worlds.bfcl.official.toolspecs import DOMAINS, NAME, offered_after
 from muarl_worlds.bfcl.official.worlds import domain
 
 __all__ = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl_worlds.bfcl.domain import Bfcl
 from muarl_worlds.bfcl.environment import Instances
 from muarl_worlds.bfcl.official.decoding import is_empty

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.records.rows import PlacedRow, items, json_lines
 from muarl.records.rows import field as read_field
 from muarl_worlds import data

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
-from muarl.domains.base import Task, World
+from muarl.domains.base import World
+from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolCall, is_stop
 from muarl.types.episode import Episode, StopReason, Verdict
 from muarl_worlds.bfcl.calls import call_text

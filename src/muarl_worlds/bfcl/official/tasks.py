@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.types.chat import ToolSpec
 from muarl_worlds import data
 from muarl_worlds.bfcl.api import Revision

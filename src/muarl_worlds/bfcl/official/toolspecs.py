@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, get_args
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl.types.chat import ToolSpec
 from muarl_worlds import data
 from muarl_worlds.bfcl.api import Revision

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
 from muarl.domains.mcp.domain import ALIAS
+from muarl.domains.tooling import tool
 from muarl_worlds.mcp.filesystem.world import files_in, record
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 
 ME = "Desk Assistant"
 

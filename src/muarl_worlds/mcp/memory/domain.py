@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
-from muarl.domains.database import Database, thaw
+from muarl.domains.database import Database
+from muarl.domains.frozen import thaw
 from muarl.domains.mcp.scenario import ScenarioDomain
 from muarl.domains.mcp.tools import OfferedTool
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 
 
 class MemoryRehearsal(Domain):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl_worlds.mcp.sqlite.domain import TABLES, fill
 
 

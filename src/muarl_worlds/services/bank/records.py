@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.typed_records import Date, Id, Money, TypedDict, record
+from muarl.domains.schema import Date, Id, Money, TypedDict, record
 
 Kind = Literal["checking", "savings", "joint"]
 LockReason = Literal["lost", "stolen", "suspicious payment"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.typed_records import Date, Id, Time, TypedDict, record
+from muarl.domains.schema import Date, Id, Time, TypedDict, record
 
 Specialty = Literal["general practice", "dermatology", "cardiology", "physiotherapy", "eye care"]
 Pharmacy = Literal["Bridge Pharmacy", "Old Town Pharmacy", "Station Pharmacy", "Lakeview Pharmacy"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
 from muarl.domains.kit.people import made_id, shift
+from muarl.domains.tooling import tool
 from muarl_worlds.services.clinic.records import (
     Appointment,
     Appointments,

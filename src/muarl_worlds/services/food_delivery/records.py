@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.typed_records import Date, Id, Money, TypedDict, Volatile, record
+from muarl.domains.schema import Date, Id, Money, TypedDict, Volatile, record
 
 Status = Literal["placed", "preparing", "on the way", "delivered", "cancelled"]
 Zone = Literal["north", "south", "east", "west"]

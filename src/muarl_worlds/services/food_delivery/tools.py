@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
 from muarl.domains.kit.people import made_id
+from muarl.domains.tooling import tool
 from muarl_worlds.services.food_delivery.records import Customer, Fault, Menu, Order, Orders, Restaurants
 
 TODAY = "2026-03-14"

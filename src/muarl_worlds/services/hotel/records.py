@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.typed_records import Date, Id, Money, TypedDict, record
+from muarl.domains.schema import Date, Id, Money, TypedDict, record
 
 Room = Literal["standard", "deluxe", "family", "suite"]
 Rate = Literal["flexible", "saver"]

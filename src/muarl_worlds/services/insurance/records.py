@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muarl.domains.typed_records import Date, Id, Money, Time, TypedDict, record
+from muarl.domains.schema import Date, Id, Money, Time, TypedDict, record
 
 Kind = Literal["car", "home", "travel", "pet"]
 Cause = Literal[

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from muarl.domains.auditing import HANDOVER_NOTICE, AuditRules, Obligation, Occasion, Record, Resource, Sighting
-from muarl.domains.base import tool_kinds
+from muarl.domains.tooling import tool_kinds
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.airline.policy_checks import BAG_FEE, GONE, RECENT, may_cancel, paid_bags
 from muarl_worlds.tau.airline.tools import AirlineTools

@@ -9,18 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from muarl.domains.people import (
-    CARD_BRANDS,
-    CITIES,
-    EXTRA_SYLLABLES,
-    FIRST_NAMES,
-    LAST_NAMES,
-    STREETS,
-    UNITS,
-    ZIPS,
-)
 from muarl_worlds.tau.airline.lookups import AIRPORTS
 from muarl_worlds.tau.airline.tools import NOW
+from muarl_worlds.tau.people import CARD_BRANDS, CITIES, EXTRA_SYLLABLES, FIRST_NAMES, LAST_NAMES, STREETS, UNITS, ZIPS
 
 __all__ = [
     "BIRTHDAYS", "CABINS", "CARD_BRANDS", "CITIES", "CODES", "DAYS", "EXTRA_SYLLABLES", "FIRST_NAMES", "FLIGHTS",

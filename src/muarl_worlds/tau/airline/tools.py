@@ -14,7 +14,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.airline import fixed
 from muarl_worlds.tau.airline.lookups import AIRPORTS, AirlineLookups, Record, leg_of, offer_of, refuse_surrogates
 from muarl_worlds.tau.airline.records import (

@@ -10,7 +10,7 @@ import inspect
 import json
 from typing import Any, Literal, get_args
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.banking import ids
 from muarl_worlds.tau.banking.accounts import AccountTools
 from muarl_worlds.tau.banking.card_orders import CardOrderTools

@@ -7,7 +7,7 @@ a finding (the figure ``writes_without_consent`` goes on counting).
 from __future__ import annotations
 
 from muarl.domains.auditing import AuditRules
-from muarl.domains.base import tool_kinds
+from muarl.domains.tooling import tool_kinds
 from muarl_worlds.tau.banking.agent_tools import KnowledgeTools
 from muarl_worlds.tau.banking.search_tools import NAMES
 

@@ -11,7 +11,7 @@ import inspect
 import json
 from typing import Any
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.banking import ids
 from muarl_worlds.tau.banking.accounts import LIVE
 from muarl_worlds.tau.banking.discovery import DESCRIPTIONS, BankSide, discoverable, executed, holdings, told

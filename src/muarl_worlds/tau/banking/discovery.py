@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from muarl.domains.base import Domain, Kind, Semantics, tool
-from muarl.domains.tooling import tools_of
+from muarl.domains.base import Domain, Semantics
+from muarl.domains.tooling import Kind, tool, tools_of
 from muarl.types.chat import Requestor
 from muarl_worlds.tau.banking import query
 from muarl_worlds.tau.banking.records import TABLES

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.domains.base import Domain, Semantics, Task, World
+from muarl.domains.base import Domain, Semantics, World
 from muarl.domains.database import Database
-from muarl.retrieval import Document, Embedder, EmbeddingCache, Knowledge, Reranker
+from muarl.domains.tasks import Task
+from muarl.retrieval.documents import Document, Knowledge
+from muarl.retrieval.embeddings import Embedder, EmbeddingCache
+from muarl.retrieval.reranking import Reranker
 from muarl.retrieval.variants import DEFAULT, LEAST_RATING, variant
 from muarl.types.episode import Usage
 from muarl_worlds.tau.banking.agent_tools import KnowledgeTools, recorded_reads

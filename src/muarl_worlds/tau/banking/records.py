@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.domains.database import _DELETED, _MISSING, Database, View, canonical
+from muarl.domains.database import Database, View
+from muarl.domains.frozen import _DELETED, _MISSING, canonical
 
 TABLES = (
     "users", "accounts", "debit_cards", "referrals", "credit_card_applications", "user_discoverable_tools",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from muarl.basics.errors import DataError
-from muarl.retrieval import Document, Knowledge
+from muarl.retrieval.documents import Document, Knowledge
 from muarl.retrieval.variants import Variant
 
 ReadPrompt = Callable[[str], str]

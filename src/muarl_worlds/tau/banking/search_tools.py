@@ -10,25 +10,20 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import cast
 
-from muarl.domains.base import Domain, tool
-from muarl.endpoints import Endpoint
-from muarl.retrieval import (
-    BM25Search,
-    Embedder,
-    EmbeddingCache,
-    EmbeddingSearch,
-    EndpointEmbedder,
-    GrepSearch,
-    Hit,
-    Knowledge,
-    RatingReranker,
-    RerankedSearch,
-    Reranker,
-    Search,
-)
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
+from muarl.endpoints.client import Endpoint
+from muarl.retrieval.bm25 import BM25Search
+from muarl.retrieval.documents import Knowledge
+from muarl.retrieval.embedders import EndpointEmbedder
+from muarl.retrieval.embeddings import Embedder, EmbeddingCache, EmbeddingSearch
+from muarl.retrieval.grep import GrepSearch
+from muarl.retrieval.reranking import RatingReranker, RerankedSearch, Reranker
+from muarl.retrieval.search import Hit, Search
 from muarl.retrieval.variants import EMBEDDINGS, LEAST_RATING, RERANKER, Variant
 from muarl.types.episode import Usage
-from muarl_worlds.tau.banking.shell import Shell, files_of
+from muarl_worlds.tau.banking.shell.files import files_of
+from muarl_worlds.tau.banking.shell.run import Shell
 
 NAMES = ("KB_search", "grep", "KB_search_bm25", "KB_search_dense", "shell")
 """All search tools, in TAU2's order."""

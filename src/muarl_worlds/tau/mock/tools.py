@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from muarl.domains.base import Domain, tool
-from muarl.domains.database import Table
+from muarl.domains.base import Domain
+from muarl.domains.table import Table
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.mock import records
 from muarl_worlds.tau.mock.records import TaskStatus
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from muarl.domains.auditing import HANDOVER_NOTICE, AuditRules, Obligation, Occasion, Resource
-from muarl.domains.base import tool_kinds
+from muarl.domains.tooling import tool_kinds
 from muarl_worlds.tau.retail.tools import RetailTools
 
 _SWAPS = frozenset({"exchange_delivered_order_items", "modify_pending_order_items"})

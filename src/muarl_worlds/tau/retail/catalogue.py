@@ -10,7 +10,7 @@ import hashlib
 import random
 from collections.abc import Mapping, Sequence
 
-from muarl.domains.people import number_pool
+from muarl_worlds.tau.people import number_pool
 
 COLORS = ("red", "blue", "green", "black")
 SIZES = ("small", "medium", "large", "jumbo")

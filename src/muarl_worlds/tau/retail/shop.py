@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.domains import people
 from muarl.domains.kit.people import Maker
+from muarl_worlds.tau import people
 from muarl_worlds.tau.retail import catalogue as cat
 
 

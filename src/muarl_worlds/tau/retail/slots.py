@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muarl.domains import people
 from muarl.domains.kit.declaration import Described, Draw, Drawn, Fact, Identity, Slot, names, of, pattern, words
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record, plain
 from muarl.domains.kit.records import rows as records_of
 from muarl.language.values import Mention, ValueKind, person_kind
+from muarl_worlds.tau import people
 from muarl_worlds.tau.retail import catalogue as cat
 from muarl_worlds.tau.retail.shop import make_address, size_for
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muarl.domains import people
+from muarl_worlds.tau import people
 from muarl_worlds.tau.retail import catalogue as cat
 
 STATUSES = ("pending", "delivered", "processed", "cancelled")

@@ -16,7 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from muarl.domains.base import Domain, tool
+from muarl.domains.base import Domain
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.calculator import calculate
 from muarl_worlds.tau.retail.task_rules import RETAIL_TASKS
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from muarl.domains.arithmetic import compensated_sum
-from muarl.domains.base import tool
-from muarl.domains.database import thaw
+from muarl.domains.frozen import thaw
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.airline.task_rules import AIRLINE_TASKS
+from muarl_worlds.tau.calculator import compensated_sum
 from muarl_worlds.tau.tau1.world import Record, Schema, Tau1Domain, calculate, interface, text
 
 NEW_IDS = ("HATHAT", "HATHAU", "HATHAV")

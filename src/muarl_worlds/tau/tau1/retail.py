@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.retail.task_rules import RETAIL_TASKS
 from muarl_worlds.tau.tau1.world import Record, Schema, Tau1Domain, calculate, interface, text
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from muarl.domains.database import _DELETED, Database, View
+from muarl.domains.database import Database, View
+from muarl.domains.frozen import _DELETED
 
 _MODULUS = 1 << 256
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from muarl.basics.errors import DataError, InfrastructureError
-from muarl.domains.base import Domain, Renderer, Semantics, Task, World
+from muarl.domains.base import Domain, Renderer, Semantics, World
 from muarl.domains.database import Database, View
 from muarl.domains.schema import ToolSchema, compile_check
+from muarl.domains.tasks import Task
 from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
 from muarl_worlds.tau import calculator
 from muarl_worlds.tau.tau1.state import StateTexts

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Domain, Renderer, Semantics, Task
+from muarl.domains.base import Domain, Renderer, Semantics
+from muarl.domains.tasks import Task
 from muarl_worlds import data
 from muarl_worlds.tau.tau2_benchmark.prompts import AGENT_PROMPT, agent_prompt, user_guidelines
 from muarl_worlds.tau.tau2_benchmark.sources import SOURCES, Tau2Source, databases, source

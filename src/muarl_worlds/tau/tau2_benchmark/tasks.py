@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muarl.basics.errors import DataError
-from muarl.domains.base import Action, Task
+from muarl.domains.tasks import Action, Task
 from muarl.records.messages import read_message
 from muarl.types.chat import Message, Requestor
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.telecom.accounts import CYCLE_END, TODAY, Record, TelecomAccounts
 
 _KINDS = {"L": "lines", "D": "devices", "B": "bills", "C": "customers", "P": "plans"}

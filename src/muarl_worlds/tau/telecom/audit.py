@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muarl.domains.auditing import HANDOVER_NOTICE, AuditRules, Obligation, Occasion, Resource
-from muarl.domains.base import tool_kinds
+from muarl.domains.tooling import tool_kinds
 from muarl_worlds.tau.telecom.accounts import TODAY
 from muarl_worlds.tau.telecom.agent_tools import TelecomTools
 from muarl_worlds.tau.telecom.catalogue import MOST_REFUEL

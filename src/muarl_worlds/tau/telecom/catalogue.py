@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from muarl.domains.people import CITIES, EXTRA_SYLLABLES, FIRST_NAMES, LAST_NAMES, STREETS, ZIPS
+from muarl_worlds.tau.people import CITIES, EXTRA_SYLLABLES, FIRST_NAMES, LAST_NAMES, STREETS, ZIPS
 
 __all__ = [
     "ABROAD", "AMOUNTS", "BILL_IDS", "BIRTHDAYS", "CITIES", "CUSTOMER_IDS", "EXTRA_SYLLABLES", "FIRST_NAMES",

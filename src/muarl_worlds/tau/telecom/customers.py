@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muarl.domains.arithmetic import compensated_sum
 from muarl.domains.kit.people import Maker
 from muarl.domains.kit.service import WorldSize
+from muarl_worlds.tau.calculator import compensated_sum
 from muarl_worlds.tau.telecom import catalogue as cat
 
 Record = dict[str, Any]

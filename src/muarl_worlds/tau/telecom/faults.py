@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.domains.base import Action
-from muarl.domains.task_sampling import split_of
+from muarl.domains.generated import split_of
+from muarl.domains.tasks import Action
 from muarl.types.chat import Requestor
 
 PROBLEMS = ("no_service", "mobile_data", "mms")

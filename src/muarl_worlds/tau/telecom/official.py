@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from muarl.domains.agenda import Agenda, AgendaRequest
-from muarl.domains.base import Task
+from muarl.domains.tasks import Task
 from muarl_worlds.tau.telecom.troubles import HOME, NOTHING
 
 _PROBLEMS: Mapping[str, str] = {

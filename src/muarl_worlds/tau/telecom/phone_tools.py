@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from muarl.domains.base import tool
+from muarl.domains.tooling import tool
 from muarl_worlds.tau.telecom.device import PhoneState
 from muarl_worlds.tau.telecom.records import APNSettings, NetworkModePreference
 

@@ -5,7 +5,8 @@ here documents) and re-implements the usual commands over texts in memory: ``nam
 understand (variables, substitutions, loops, awk) is an error that says so. Folders exist by the files in them.
 """
 
+from muarl_worlds.tau.banking.shell.call import Result
 from muarl_worlds.tau.banking.shell.files import Files, files_of
-from muarl_worlds.tau.banking.shell.run import Result, Shell, names
+from muarl_worlds.tau.banking.shell.run import Shell, names
 
 __all__ = ["Files", "Result", "Shell", "files_of", "names"]

@@ -7,9 +7,9 @@ import random
 from dataclasses import dataclass
 
 from muarl.domains.agenda import AgendaRequest, Goal
-from muarl.domains.base import Action, Task
+from muarl.domains.generated import Infeasible, UserRequest
 from muarl.domains.kit.requests import split
-from muarl.domains.task_sampling import Infeasible, UserRequest
+from muarl.domains.tasks import Action, Task
 from muarl.rewards.traps import Trap
 from muarl.users.redteam.support import WaveringUser
 

@@ -16,11 +16,10 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen3For
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.learning.checkpoint_files import WeightReader, WeightWriter
 from muarl.learning.checkpoints import check_policy, save_policy
-from muarl.learning.fingerprint import combine, tensor_sum
-from muarl.learning.group import LOOPBACK, ShardingConfig, host_store, join, versions
 from muarl.learning.learner import TorchLearner
 from muarl.learning.packing import Batch, Sample, idle_rows, pack, spread
-from muarl.learning.state_files import StateReader, write_tensors, write_values
+from muarl.learning.process_group import LOOPBACK, ShardingConfig, host_store, join, versions
+from muarl.learning.state_files import StateReader, combined_fingerprint, tensor_sum, write_tensors, write_values
 from muarl.models.layout import SHARE_FROM
 from support.sharded import episodes, settings
 
@@ -106,15 +105,15 @@ def test_an_idle_micro_batch_moves_nothing(
 def test_a_fingerprint_is_that_of_the_whole_however_it_lies() -> None:
     torch.manual_seed(0)
     tensor = torch.randn(7, 5)
-    whole = combine({"w": tensor_sum("w", tensor)})
+    whole = combined_fingerprint({"w": tensor_sum("w", tensor)})
     parts = tensor_sum("w", tensor[:3]) + tensor_sum("w", tensor[3:], 15)
-    assert combine({"w": parts}) == whole
-    assert combine({"w": tensor_sum("w", tensor.bfloat16())}) == whole
-    assert combine({"v": tensor_sum("v", tensor)}) != whole
-    assert combine({"w": tensor_sum("w", tensor.flip(0))}) != whole
+    assert combined_fingerprint({"w": parts}) == whole
+    assert combined_fingerprint({"w": tensor_sum("w", tensor.bfloat16())}) == whole
+    assert combined_fingerprint({"v": tensor_sum("v", tensor)}) != whole
+    assert combined_fingerprint({"w": tensor_sum("w", tensor.flip(0))}) != whole
     changed = tensor.clone()
     changed[3, 3] += 0.1
-    assert combine({"w": tensor_sum("w", changed)}) != whole
+    assert combined_fingerprint({"w": tensor_sum("w", changed)}) != whole
 
 
 def test_state_in_parts_is_read_by_rows(tmp_path: Path) -> None:

@@ -1,0 +1,259 @@
+"""The sections of a run configuration about what comes before reinforcement learning: the base, the cold start and its
+synthesised conversations; and about ``muarl reproduce``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    Field,
+    model_validator,
+)
+
+from muarl.config.section import (
+    WORD,
+    Count,
+    EndpointConfig,
+    ErrorProfileConfig,
+    JudgeSpec,
+    Positive,
+    Probability,
+    Section,
+)
+
+SCENARIOS = (
+    "food-delivery-generated", "hotel-generated", "bank-generated", "clinic-generated", "insurance-generated",
+    "mcp-filesystem", "mcp-git", "mcp-sqlite", "mcp-memory",
+)  # fmt: skip
+"""The nine scenarios: five whose tools a model may play, four on real MCP servers (the paper has as many of each)."""
+
+
+class ColdstartConfig(Section):
+    """Synthesised conversations to start from (``muarl coldstart``)."""
+
+    scenarios: tuple[str, ...] = Field(
+        SCENARIOS,
+        description="Environments to make conversations in, or your own folders (docs/coldstart.md).",
+    )
+    count: Positive = Field(2000, description="Conversations to keep, in equal shares of the scenarios.")
+    size: Annotated[str, Field(pattern=WORD)] = Field(
+        "medium",
+        description="How large the worlds are: a size that some scenario comes in; one without it takes its largest.",
+    )
+    seed: int = Field(0, description="Seed of tasks, worlds and users.")
+    teacher: Literal["expert", "endpoint"] = Field(
+        "expert", description="Who serves: the scripted experts, or the model behind `endpoint`."
+    )
+    endpoint: EndpointConfig | None = Field(None, description="The teacher under `teacher: endpoint`.")
+    error_profile: ErrorProfileConfig = Field(
+        default_factory=ErrorProfileConfig,
+        description="Errors that the scripted experts make; the filters drop such conversations.",
+    )
+    tools: Literal["world", "imagined"] = Field(
+        "world",
+        description="Who plays the tools of the five imagined scenarios: small deterministic worlds, or the model "
+        "behind `tools_endpoint`.",
+    )
+    tools_endpoint: EndpointConfig | None = Field(None, description="The model that plays tools, `tools: imagined`.")
+    attempts: Positive = Field(3, description="Maximum tasks tried per conversation to keep.")
+    concurrency: Positive = Field(32, description="Maximum concurrent conversations.")
+    min_turns: Count = Field(2, description="Minimum number of agent messages.")
+    max_turns: Positive = Field(40, description="Maximum number of agent messages.")
+    max_words: Positive = Field(6000, description="Maximum number of words in a conversation, including tool results.")
+    max_tool_errors: Count = Field(2, description="Maximum number of failed tool calls.")
+    near_duplicate: Probability = Field(
+        0.9, description="Of two conversations whose word 5-grams overlap more than this (Jaccard), one is dropped."
+    )
+    judge: JudgeSpec | None = Field(
+        None, description="A model that must judge each conversation as following the policy: `endpoint:MODEL`."
+    )
+    max_cost: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="Start no new conversations after spending this many US dollars."
+    )
+    max_tokens: Positive | None = Field(None, description="Token budget over all models.")
+
+    @model_validator(mode="after")
+    def _whole(self) -> ColdstartConfig:
+        if self.teacher == "endpoint" and (self.endpoint is None or not self.endpoint.model):
+            raise ValueError("teacher is endpoint, so endpoint.model must name the model that serves")
+        if self.tools == "imagined" and (self.tools_endpoint is None or not self.tools_endpoint.model):
+            raise ValueError("tools is imagined, so tools_endpoint.model must name the model that plays them")
+        if self.min_turns > self.max_turns:
+            raise ValueError(f"min_turns ({self.min_turns}) is larger than max_turns ({self.max_turns})")
+        if len(set(self.scenarios)) != len(self.scenarios) or not self.scenarios:
+            raise ValueError("scenarios must name at least one, and none twice")
+        return self
+
+
+READ = (
+    "retail-generated", "airline-generated", "telecom-generated", "bfcl-generated", "acebench-generated",
+    "food-delivery-generated", "hotel-generated", "bank-generated", "insurance-generated",
+)  # fmt: skip
+
+
+class ReproduceConfig(Section):
+    """The paper's claims with small models (`muarl reproduce`): which environments each stage sees. The stages' sizes
+    are in `base`, `sft`, `rl` and `eval`, whose `tasks` are those of each environment."""
+
+    pretrained: bool = Field(
+        False,
+        description="The base is `model.checkpoint` as it is, a model that was trained elsewhere such as `smollm2`: no "
+        "base is made and `read` is not used. Cold start and RL may then be in the same environments.",
+    )
+    arms: tuple[Literal["cold", "rl", "both"], ...] = Field(
+        ("cold", "rl", "both"), description="Which arms are trained; the base is always there, and `both` needs `cold`."
+    )
+    further_cold_start: Count = Field(
+        0,
+        description="Steps of a further cold start on new demonstrations, from where `cold` ended: an arm `more` that "
+        "shows what the tokens of RL achieve as demonstrations; 0: no such arm.",
+    )
+    read: tuple[str, ...] = Field(READ, description="The base reads conversations of wandering agents in these.")
+    cold_start: tuple[str, ...] = Field(
+        ("food-delivery-generated", "hotel-generated", "bank-generated", "insurance-generated"),
+        description="The cold start's demonstrations are of these.",
+    )
+    rl: tuple[str, ...] = Field(
+        ("retail-generated", "airline-generated"), description="Reinforcement learning plays these."
+    )
+    intents: tuple[str, ...] = Field(
+        (),
+        description="In the environments of `rl` only tasks with these intents are played, in RL and in evaluations, "
+        "such as `cancel`, which all of them must have; empty: all tasks.",
+    )
+    unseen: tuple[str, ...] = Field(
+        ("telecom-generated", "bfcl-generated", "acebench-generated"),
+        description="Evaluated besides those of `rl`: no stage but the base has seen them.",
+    )
+    kept_out: str | None = Field(
+        "clinic-generated",
+        description="Evaluated, too: not even the base has read it. The tokenizer has its words as tokens, which are "
+        "never read. null: none.",
+    )
+    unseen_tasks: Positive | None = Field(
+        None, description="Tasks of each evaluated environment that RL does not play; null: `eval.tasks` of each."
+    )
+    user_model: str | None = Field(
+        None, description="A user model (`muarl sft-user`): all arms are evaluated with it as the user, too."
+    )
+    user_model_in: tuple[str, ...] = Field(
+        ("retail-generated",), description="The environments that the user model has learnt to be a user of."
+    )
+    user_traits: tuple[Literal["typical", "hard"], ...] = Field(
+        (),
+        description="All arms are evaluated in the environments of `rl` with users who are as difficult as this, too.",
+    )
+    user_tasks: Positive | None = Field(
+        None, description="Tasks of each environment with `user_model` and `user_traits`; null: `eval.tasks`."
+    )
+    materials: Positive = Field(
+        80, description="Tasks of each environment from which the wandering agents' calls and sentences are drawn."
+    )
+
+    @model_validator(mode="after")
+    def _apart(self) -> ReproduceConfig:
+        if not (self.read or self.pretrained) or not self.cold_start or not self.rl:
+            raise ValueError("read, cold_start and rl must each name an environment")
+        trained, evaluated = {*self.cold_start, *self.rl}, {*self.unseen, self.kept_out}
+        if (both := sorted(set(self.cold_start) & set(self.rl))) and not self.pretrained:
+            raise ValueError(f"{both[0]} is in cold_start and in rl: the paper's cold start knows none of RL's worlds")
+        if known := sorted(trained & evaluated):
+            raise ValueError(f"{known[0]} is trained on, so it cannot be in unseen, nor kept_out")
+        if self.kept_out in (*self.unseen, *(() if self.pretrained else self.read)):
+            raise ValueError(f"{self.kept_out} is kept_out, so it cannot be in read or unseen")
+        if (missing := sorted(trained - {*self.read})) and not self.pretrained:
+            raise ValueError(f"{missing[0]} is not in read, so that the model could not write its words")
+        if "cold" not in self.arms and ("both" in self.arms or self.further_cold_start):
+            later = "the arm both" if "both" in self.arms else "further_cold_start"
+            raise ValueError(f"{later} begins where the arm cold ends: add cold to arms")
+        return self
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """All environments that every arm is evaluated in."""
+        return (*self.rl, *self.unseen, *(() if self.kept_out is None else (self.kept_out,)))
+
+
+class SftConfig(Section):
+    """Supervised fine-tuning on demonstrations (the cold start)."""
+
+    steps: Count = Field(200, description="Optimiser steps; 0 skips the cold start.")
+    epochs: Positive | None = Field(
+        None, description="Rounds over all demonstrations, which then say how many steps there are; null: `steps` does."
+    )
+    demonstrations: Positive = Field(2000, description="How many demonstrations are generated.")
+    demonstrations_file: Path | None = Field(
+        None, description="Take demonstrations from this episodes file (JSON lines) instead of generating them."
+    )
+    seed: int = Field(1, description="Seed of the training tasks that demonstrations are made of.")
+    error_profile: ErrorProfileConfig = Field(default_factory=ErrorProfileConfig)
+    batch: Positive = Field(16, description="Demonstrations in one optimiser step.")
+    lr: Annotated[float, Field(gt=0)] = Field(3e-3, description="Peak learning rate of AdamW.")
+    matrix_lr: Annotated[float, Field(gt=0)] = Field(
+        0.02, description="Peak learning rate of the matrices under `optimizer: muon`."
+    )
+    optimizer: Literal["adamw", "muon"] = Field(
+        "adamw", description="`muon`: Muon for the matrices, AdamW for the rest."
+    )
+    schedule: Literal["constant", "linear", "cosine"] = Field(
+        "linear", description="How the learning rate falls once `decay` begins."
+    )
+    warmup: Count = Field(10, description="Steps over which the learning rate rises from 0.")
+    decay: Probability = Field(0.4, description="Last share of the steps, over which the learning rate falls to 0.")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
+    grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
+    checkpoint_every: Count = Field(200, description="Write a checkpoint every N steps; 0: only at the end.")
+    other_token_weight: Probability = Field(
+        0.0, description="Loss weight of tokens that the agent did not write (user, tools, policy). Usually 0."
+    )
+
+
+class BaseConfig(Section):
+    """Pretraining of the small base checkpoint (`muarl base`)."""
+
+    checkpoint: str | None = Field(
+        None,
+        description="A base checkpoint to continue from: what it knows of words and copying is kept, and the pieces of "
+        "the domains that it has not read are added to its tokenizer. null: random weights.",
+    )
+    steps: Positive = Field(2500, description="Optimiser steps.")
+    conversations: Positive = Field(10000, description="Generated conversations that it learns from.")
+    batch: Positive = Field(16, description="Conversations in one optimiser step.")
+    difficulty_weight: Annotated[float, Field(ge=1)] = Field(
+        2.0,
+        description="How many times as often a conversation is read for each point of its task's difficulty above 1, "
+        "and for a request that must be refused; 1: all alike.",
+    )
+    others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0,
+        description="Share of the tokens of users and tools that a step predicts, drawn anew each time; each weighs so "
+        "much more. Below 1 steps are cheaper where the vocabulary is large.",
+    )
+    lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
+    matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
+    seed: int = Field(3, description="Seed of the generated conversations.")
+    hidden: Positive = Field(128, description="Width of the model; under `base.checkpoint` that one's.")
+    layers: Positive = Field(3, description="Transformer blocks; the same.")
+    heads: Positive = Field(4, description="Query heads; the same.")
+    words: bool = Field(
+        False,
+        description="Read sentences and tools' names word by word, in words that all environments share; only values "
+        "(ids, names, amounts, options) and the system prompt are single tokens then. Conversations become half as "
+        "long again, an agent's turn two to three times as long (`rollout.tokens_per_turn`). false: all are single "
+        "tokens.",
+    )
+    spare_tokens: Count = Field(
+        0,
+        description="Tokens that stand in no text, only in copying drills: so the model learns to copy what it has "
+        "never read, and checkpoints that continue from it have rows for new words.",
+    )
+    validation: Count = Field(
+        50,
+        description="Conversations of each domain on which the finished model is measured, of tasks that it has not "
+        "read; 0: none.",
+    )
+    checkpoint_every: Count = Field(
+        500, description="Write a checkpoint to resume from every N steps; 0: only when the run is interrupted."
+    )
