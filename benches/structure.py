@@ -159,6 +159,47 @@ def floors_up(house: House) -> list[tuple[str, str]]:
     return found
 
 
+FACADES = ("muarl", "muarl.kit")
+"""Modules that give others' names: what programs and authors import from. Every other name is imported from the module
+that defines it."""
+
+
+def borrowed_names(source: Path, folders: Iterable[str] = ("src", "tests", "examples", "benches")) -> list[str]:
+    """Imports of a name from a module of ours that only imported it, as "FILE:LINE: NAME from MODULE, not from
+    HOME"."""
+    imported: dict[str, dict[str, str]] = {}
+    trees: dict[Path, ast.Module] = {}
+    for folder in folders:
+        for file in sorted((source / folder).rglob("*.py")):
+            trees[file] = ast.parse(file.read_text())
+            if folder == "src":
+                name = ".".join(file.relative_to(source / "src").with_suffix("").parts).removesuffix(".__init__")
+                imported[name] = _imported_names(trees[file].body)
+    found = []
+    for file, tree in trees.items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or node.level or node.module in FACADES:
+                continue
+            for alias in node.names:
+                home = imported.get(node.module or "", {}).get(alias.name)
+                if home is not None and f"{node.module}.{alias.name}" not in imported:
+                    place = f"{file.relative_to(source)}:{node.lineno}"
+                    found.append(f"{place}: {alias.name} from {node.module}, not from {home}")
+    return found
+
+
+def _imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:
+    """The names that statements import from modules of ours, each with its module. Facades' are left out."""
+    names: dict[str, str] = {}
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module not in FACADES:
+            if node.module.split(".")[0] in ROOTS:
+                names |= {alias.asname or alias.name: node.module for alias in node.names}
+        elif isinstance(node, ast.If):
+            names |= _imported_names(node.body)
+    return names
+
+
 def facade_names(source: Path, file: str) -> list[str]:
     """The modules behind the names ``muarl.X`` that a script uses: the facade imports each when it is first used."""
     facade = ast.parse((source / "src/muarl/__init__.py").read_text())

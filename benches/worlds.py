@@ -19,8 +19,9 @@ from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.domains.database import Database
+from muarl.environments.registry import find
 from muarl.types.chat import ToolCall
-from muarl_worlds.tau.retail.domain import Retail, retail_database
+from muarl_worlds.tau.retail.domain import Retail
 
 
 def shop() -> tuple[str, Database]:
@@ -30,9 +31,9 @@ def shop() -> tuple[str, Database]:
 
         return "TAU2 retail", tau2.domain("retail").base
     except DataError:
-        from muarl_worlds.tau.retail.shop import SIZES, make_shop
-
-        return "generated, official size", retail_database(make_shop("bench", SIZES["official"]).tables)
+        made = find("retail-generated").task("train", 0, size="official").database
+        assert made is not None
+        return "generated, official size", made
 
 
 def writes(database: Database) -> list[ToolCall]:

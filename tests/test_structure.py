@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 TRAINING = """
 import sys
@@ -29,19 +30,16 @@ def test_training_in_the_shop_imports_no_line_of_another_world() -> None:
     )
 
 
-def test_a_training_imports_only_what_was_chosen() -> None:
+def test_a_training_imports_only_what_was_chosen(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search, a plan, a cluster, another chat format: each is imported where a configuration asks for it."""
-    source = Path(__file__).parents[1] / "benches" / "structure.py"
-    spec = importlib.util.spec_from_file_location("structure", source)
-    assert spec is not None and spec.loader is not None
-    structure = importlib.util.module_from_spec(spec)
-    sys.modules["structure"] = structure  # dataclasses look their module up
-    spec.loader.exec_module(structure)
-    imported = structure.read(source.parents[1]).closure(["muarl.recipes.rl"])
+    monkeypatch.syspath_prepend(str(repository / "benches"))
+    import structure
+
+    imported = structure.read(repository).closure(["muarl.recipes.rl"])
     chosen = (
         "muarl.retrieval", "muarl.domains.sql", "muarl.audit.judge", "muarl.planning.plan", "muarl.planning.models",
         "muarl.backends.cluster", "muarl.backends.local", "muarl.backends.vllm", "muarl.inference.vllm",
-        "muarl.workers", "muarl.observe.loggers", "muarl.models.generic", "muarl.chat_formats.choice",
+        "muarl.workers", "muarl.models.generic", "muarl.chat_formats.choice",
         "muarl.runs.checks",
     )  # fmt: skip
     assert [name for name in sorted(imported) if name.startswith(chosen)] == []
@@ -65,3 +63,12 @@ def test_the_whole_configuration_ends_at_recipes() -> None:
     }
     whole = ("changes", "checks", "context", "eval_agent", "prices", "roles", "room")
     assert below["runs"] == {f"runs/{name}.py" for name in whole}
+
+
+def test_every_name_is_imported_from_the_module_that_defines_it(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(repository / "benches"))
+    import structure
+
+    assert structure.borrowed_names(repository) == []
