@@ -9,7 +9,7 @@ from muarl_worlds.bfcl.generated import turn_lines
 
 
 class BfclAgendaUser(TurnsUser):
-    """Says the lines of ``task.agenda`` (domains/bfcl/generator.py), whatever the agent says, then ###STOP###.
+    """Says the lines of ``task.agenda`` (bfcl/generator.py), whatever the agent says, then ###STOP###.
 
     ``seed`` and ``persona`` change nothing: how the lines sound was settled when the task was made.
     """

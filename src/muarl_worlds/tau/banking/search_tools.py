@@ -214,7 +214,7 @@ class KBSearchDenseAllToolsMixin(_Searching):
 
 
 class ShellMixin(_Searching):
-    """A shell over the documents as files (``retrieval/shell.py``)."""
+    """A shell over the documents as files (``banking/shell/``)."""
 
     files: Shell
 
