@@ -43,15 +43,17 @@ main()
 """
 VOLATILE = {
     "seconds", "timings", "began", "at", "pid", "host", "process", "versions", "created", "wall", "cpu", "timestamp",
-    "date", "commit", "elapsed", "library_version", "muarl",
+    "date", "commit", "elapsed", "library_version", "muarl", "peak_memory_bytes", "budget",
 }  # fmt: skip
 CLOCKS = ("time/", "seconds", "per_second")
 """Fields of JSON that differ from run to run, and what is in the names of others that do."""
 CLOCK = re.compile(
     r"\d+(\.\d+)?(e-?\d+)? (ms|s|seconds|minutes|hours|CPU seconds)\b|\b\d+(\.\d+)? s/\w+|\d+:\d\d(:\d\d)?|"
     r"[\d,.]+ (steps|episodes|conversations|dialogues)/s|20\d\d-\d\d-\d\d[T ]?[\d:.+Z]*|\b(\d+m )?\d+s\b|"
-    r"at most [\d.]+ GiB of memory|Peak memory</th><td class=\"n\">[\d.]+ GiB"
+    r"at most [\d.]+ GiB of memory|Peak memory</th><td class=\"n\">[\d.]+ GiB|<(\w+) [\w.]+ at 0x[0-9a-f]+>"
 )
+TIME_ROW = re.compile(r"<div><dt>Time</dt><dd>[^<]*</dd></div>")
+"""Of an episode's page; it is there from a second on."""
 SMALL = ("rl.tasks_per_step=4", "rl.group_size=4", "rl.steps=3", "rl.eval_every=0", "eval.tasks=8", "rl.warmup=0")
 TRAINED = {
     "retail": ("cpu", ()),
@@ -129,7 +131,7 @@ class Same:
         if file.suffix == ".safetensors":
             return hashlib.sha256(file.read_bytes()).hexdigest()
         text = file.read_text(errors="surrogateescape")
-        if file.suffix == ".csv":
+        if file.suffix == ".csv" or file.name == "out-csv":
             return self.plain("\n".join(json.dumps(without(row)) for row in csv.DictReader(io.StringIO(text))))
         if file.suffix == ".json":
             return self.plain(json.dumps(without(json.loads(text)), sort_keys=True))
@@ -142,7 +144,7 @@ class Same:
         """Text without paths of this machine, and without clocks."""
         for path, name in ((self.scratch, "SCRATCH"), (self.source, "SOURCE"), (Path.home(), "HOME")):
             text = text.replace(str(path), name)
-        return CLOCK.sub("CLOCK", text)
+        return CLOCK.sub("CLOCK", TIME_ROW.sub("", text))
 
 
 def without(value: Any) -> Any:

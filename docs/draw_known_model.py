@@ -61,7 +61,7 @@ def panels(found: Reproduction) -> list[Panel]:
             places.append((f"never trained on: {_listed(wanted.unseen)}", wanted.unseen))
         for name, environments in places:
             bars = []
-            for arm, label in arms_of(found.config).items():
+            for arm, label in arms_of(found.config.reproduce).items():
                 score = measured.score(arm, environments)
                 if score is not None:
                     bars.append((label, score, measured.score(arm, environments, clean=True)))

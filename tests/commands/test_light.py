@@ -50,7 +50,7 @@ MISTAKES = (
     ("chat nosuch", "nosuch: no such checkpoint folder"),
     ("serve nosuch", "nosuch: no such checkpoint folder"),
     ("serve base --port PORT", "cannot be listened on"),
-    (f"train --config cpu domain.tasks=nosuch.jsonl {FILE}", "nosuch.jsonl: No such file"),
+    (f"train --config cpu domain.tasks=nosuch.jsonl {FILE}", "nosuch.jsonl: there is no such file"),
     ("train runs_dir=file/runs", "runs_dir: no run can be kept in file/runs"),
     ("eval --agent expert runs_dir=file/runs", "runs_dir: no run can be kept in file/runs"),
     ("train user.kind=llm user.endpoint.model=m", "no API key"),

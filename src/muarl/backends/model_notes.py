@@ -9,6 +9,7 @@ from pathlib import Path
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder, checkpoint_name
 from muarl.basics.errors import CheckpointError, ConfigError
+from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
@@ -25,20 +26,19 @@ FINE_TUNING = "supervised fine-tuning on demonstrations"
 
 @dataclass(frozen=True, slots=True)
 class NotedRun:
-    """What model cards tell of a run. ``method``: of its reinforcement learning."""
+    """What model cards tell of a run. ``rl``: read only where there is reinforcement learning."""
 
     model: ModelConfig
     rollout: RolloutConfig
     domains: tuple[DomainConfig, ...]
     user: UserConfig
-    method: str
+    rl: RlConfig
     seed: int
 
     @classmethod
     def of(cls, config: RunConfig) -> NotedRun:
         """That of a configuration."""
-        method = config.rl.method or "grpo"
-        return cls(config.model, config.rollout, config.domains, config.user, method, config.seed)
+        return cls(config.model, config.rollout, config.domains, config.user, config.rl, config.seed)
 
     def notes(self, phases: Sequence[str], begins: Path | None = None) -> ModelNotes:
         """The notes of a training run's checkpoints, of these ``phases`` of it (COLD_START, RL). ``begins``: the folder
@@ -61,7 +61,8 @@ class NotedRun:
             methods.append((COLD_START, FINE_TUNING))
         if RL in phases:
             before = "" if begins is None or begins.resolve() == start.resolve() else f"{FINE_TUNING}, then "
-            methods.append((RL, f"{before}reinforcement learning ({self.method}) against {_users(self.user)}"))
+            method = self.rl.method or "grpo"
+            methods.append((RL, f"{before}reinforcement learning ({method}) against {_users(self.user)}"))
         return replace(
             plain,
             start=start,
