@@ -87,11 +87,11 @@ def test_each_benchmark_is_scored_by_its_own_figure_with_the_floor_beside_it() -
     given["tau2-airline"]["evaluation"]["success_without_violation"] = share
     checked = next(r for r in suite.rows_of("paper", given) if r.benchmark == "TAU2 airline")
     assert (checked.without_violation, checked.interval_without_violation) == (0.3, (0.2, 0.4))
-    head, _, airline, *_ = suite.cells_of([rows["TAU2 retail", "success"], checked])
+    shown = suite.table_of([rows["TAU2 retail", "success"], checked])
+    head, airline = [column.head for column in shown.columns], shown.rows[1]
     assert airline[head.index("without violation, %")] == "30.0" and "20.0 to 40.0" in airline
-    cells = suite.cells_of(list(rows.values()))
-    assert "not checked" in cells[1]
-    assert len({len(line) for line in cells}) == 1 and "4 of 8" in cells[1] and "do nothing, %" in cells[0]
+    first = suite.table_of(list(rows.values())).rows[0]
+    assert "not checked" in first and "4 of 8" in first and "do nothing, %" in head
 
 
 def test_all_that_is_missing_is_told_before_anything_is_asked(

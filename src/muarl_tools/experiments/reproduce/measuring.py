@@ -19,12 +19,23 @@ from muarl.config.sections import RunConfig
 from muarl.config.stages import ReproduceConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode
-from muarl_tools.experiments.reproduce.plan import BASE, BOTH, COLD, MORE, RL, ArmEvaluation, Stage, evaluations, stages
-from muarl_tools.experiments.reproduce.running import is_finished
+from muarl_tools.experiments.reproduce.plan import (
+    BASE,
+    BOTH,
+    COLD,
+    MORE,
+    RL,
+    SFT,
+    TRAIN,
+    ArmEvaluation,
+    evaluations,
+    stages,
+)
+from muarl_tools.experiments.stages import Stage
 
 PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH, RL), (MORE, COLD), (BOTH, MORE))
 """The comparisons of arms: the first minus the second."""
-PHASES = {"sft": ("cold_start", ""), "rl": ("rl", "update/")}
+PHASES = {SFT: ("cold_start", ""), TRAIN: ("rl", "update/")}
 """What the rows of figures of a recipe's steps are called, and the beginning of an update's figures in them."""
 RESAMPLES = 10_000
 FLOORS = ("do_nothing", "always_transfer")
@@ -154,19 +165,19 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
     planned = stages(config, seeds)
     found: dict[str, list[ArmEvaluation]] = defaultdict(list)
     for evaluation in evaluations(config, seeds):
-        if is_finished(evaluation.stage):
+        if evaluation.stage.is_finished:
             found[evaluation.user].append(evaluation)
     training: dict[str, list[RunDirectory]] = defaultdict(list)
     for stage in planned:
-        if stage.recipe == "rl" and is_finished(stage):
+        if stage.recipe == TRAIN and stage.is_finished:
             training[stage.name.split("-")[0]].append(RunDirectory.at(stage.folder))
-    made = not config.reproduce.pretrained and is_finished(planned[0])
+    made = not config.reproduce.pretrained and planned[0].is_finished
     base = RunDirectory.at(planned[0].folder).read_json("summary") if made else {}
     return Reproduction(
         config,
         tuple(seeds),
         {user: _measured(config.reproduce, user, own) for user, own in found.items()},
-        sum(map(is_finished, planned)),
+        sum(stage.is_finished for stage in planned),
         len(planned),
         training,
         base,
@@ -179,7 +190,7 @@ def _learned(planned: Sequence[Stage]) -> dict[str, dict[str, list[dict[str, flo
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
     for stage in planned:
         phase, prefix = PHASES.get(stage.recipe, ("", ""))
-        if not phase or not is_finished(stage):
+        if not phase or not stage.is_finished:
             continue
         rows = [row for row in RunDirectory.at(stage.folder).read_metrics() if row.get("phase") == phase]
         if rows:

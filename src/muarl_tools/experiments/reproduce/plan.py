@@ -10,6 +10,7 @@ from typing import Any
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, RunConfig
 from muarl.config.stages import ReproduceConfig
+from muarl_tools.experiments.stages import Stage
 
 BASE, COLD, RL, BOTH, MORE = "base", "cold", "rl", "both", "more"
 ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both", MORE: "further cold start"}
@@ -22,26 +23,13 @@ SECTIONS |= {MORE: SECTIONS[COLD]}
 """The sections about stages that each arm has come from. In a stage's own settings the others are at their defaults, so
 that what is changed of one stage leaves those valid that did not come from it."""
 EVALUATION = ("eval", "eval_user")
+SFT, TRAIN, EVALUATE = "muarl.recipes.sft", "muarl.recipes.rl", "muarl.recipes.evaluate"
+MAKE_BASE = "muarl_tools.experiments.reproduce.base"
+"""The modules that run the stages."""
 FURTHER_SEED = 1000
 """What is added to the seed of the cold start's tasks in a further cold start."""
 TURNS = 16
 """Turns of the wandering agents whose conversations the base reads, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One run. ``config``: everything about it, ``resume`` aside. ``recipe``: the module of muarl.recipes that runs
-    it. ``needs``: stages that must be finished before."""
-
-    name: str
-    recipe: str
-    config: RunConfig
-    needs: tuple[str, ...] = ()
-
-    @property
-    def folder(self) -> Path:
-        """The run's folder."""
-        return self.config.run_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +96,10 @@ class _Plan:
         found, needs = ([], ()) if wanted.pretrained else ([self._base()], (BASE,))
         base = self._base_checkpoint()
         for seed in seeds:
-            cold = self._training(COLD, seed, base, "sft", wanted.cold_start, needs=needs)
-            rl = self._training(RL, seed, base, "rl", wanted.rl, needs=needs)
-            both = self._training(BOTH, seed, str(cold.folder), "rl", wanted.rl, needs=(cold.name,))
-            more = self._training(MORE, seed, str(cold.folder), "sft", wanted.cold_start, needs=(cold.name,))
+            cold = self._training(COLD, seed, base, SFT, wanted.cold_start, needs=needs)
+            rl = self._training(RL, seed, base, TRAIN, wanted.rl, needs=needs)
+            both = self._training(BOTH, seed, str(cold.folder), TRAIN, wanted.rl, needs=(cold.name,))
+            more = self._training(MORE, seed, str(cold.folder), SFT, wanted.cold_start, needs=(cold.name,))
             found += [stage for arm, stage in ((COLD, cold), (RL, rl), (BOTH, both), (MORE, more)) if arm in arms]
         return found + [evaluation.stage for evaluation in self.evaluations(seeds)]
 
@@ -147,7 +135,7 @@ class _Plan:
         changed["reproduce"] = self.config.reproduce.model_copy(
             update={name: getattr(unset.reproduce, name) for name in of_others}
         )
-        return Stage(name, recipe, self.config.model_copy(update=changed | update), needs)
+        return Stage(name, self.config.model_copy(update=changed | update), recipe, needs=needs)
 
     def _domains(self, names: Sequence[str]) -> tuple[DomainConfig, ...]:
         """These environments in equal shares, of the size that the configuration has, with all their tasks."""
@@ -165,7 +153,7 @@ class _Plan:
         start = start_folder(self.root / BASE)
         return self._stage(
             BASE,
-            "reproduce.base",
+            MAKE_BASE,
             (),
             SECTIONS[BASE],
             domains=self._domains(self.config.reproduce.read),
@@ -228,7 +216,7 @@ class _Plan:
         update["eval"] = self.config.eval.model_copy(update={"tasks": total, **once})
         return self._stage(
             f"eval-{name}" + ("" if user == RULES else f"-{user}"),
-            "evaluate",
+            EVALUATE,
             () if name == BASE and self.config.reproduce.pretrained else (name,),
             (*SECTIONS[arm], *EVALUATION),
             domains=domains,
