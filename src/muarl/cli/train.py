@@ -324,7 +324,7 @@ def run_recipe(
     resolved = load_config(source, overrides)
     if isinstance(config, Named):
         approve_from_file(resolved, config)
-    if only_asked(recipe, source, overrides):
+    if only_asked(recipe, resolved):
         return
     automatic = recipe in TRAINING and given_value(source, overrides, "learner.pack_tokens") == "auto"
     with working(f"Preparing muarl {COMMANDS[recipe]}"):

@@ -45,15 +45,14 @@ def seeds(
       muarl seeds --jobs 3 0,1,2 train --config one-gpu
     """
     from muarl.basics.errors import ConfigError
-    from muarl.cli.asked import asked
     from muarl.observe.rundir import RunDirectory
     from muarl_tools.experiments.seeds import seeds_table, write_seeds
-    from muarl_tools.experiments.stages import Experiment, by_command, command_stage, show
+    from muarl_tools.experiments.stages import Experiment, asked_of, by_command, command_stage, show
 
     numbers, given = seed_numbers(wanted), list(arguments or ())
     if command not in COMMANDS:
         raise ConfigError(f"seeds: {command!r} cannot be repeated; use one of {', '.join(COMMANDS)}")
-    once = asked(command, given)
+    once = asked_of(command, *given)
     if taken := [option for option in OURS if option in once.given]:
         raise ConfigError(f"seeds: remove --{taken[0].replace('_', '-')} after {command}; --name goes before the seeds")
     name = name or once.config.name

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.cli.asked import asked
+from muarl.cli.asked import AskedFor, asked_for
+from muarl.cli.main import subcommands
 from muarl.config.sections import RunConfig
 from muarl.environments.registry import is_reference
 from muarl.observe.rundir import RunDirectory
@@ -34,6 +35,8 @@ from muarl.runs.changes import changes, may_change
 
 STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
 """Exit codes of a process that a signal stopped."""
+PACKS = "learner.pack_tokens"
+"""A setting that a run lowers to this machine's memory, unless it was given."""
 PIPE_WIDTH = 160
 """Columns of a table where there is no terminal to ask."""
 Say = Callable[[str], None]
@@ -95,9 +98,14 @@ class Stage:
             raise ConfigError(f"{self.folder} holds something else than a run: remove it, or choose another --name")
 
 
+def asked_of(*words: str) -> AskedFor:
+    """What ``muarl WORDS`` is asked for, by the command's own options."""
+    return asked_for(subcommands()[words[0]].built(words[0]), words[1:])
+
+
 def command_stage(*words: str, needs: Sequence[str] = ()) -> Stage:
     """The run that ``muarl WORDS`` makes, called as its ``--name``."""
-    config = asked(words[0], words[1:]).config
+    config = asked_of(*words).config
     return Stage(config.name, config, words=words, needs=tuple(needs))
 
 
@@ -117,8 +125,10 @@ def by_command(stage: Stage, say: Say, output: IO[Any] | None = None) -> subproc
     words = list(stage.words)
     if stage.is_begun:
         own = [word for d in stage.config.domains if is_reference(d.name) for word in ("--domain", d.name)]
-        settings = [f"{name}={json.dumps(value)}" for name, value in stage.changed().items()]
-        words = [words[0], "--resume", str(stage.folder), *own, *settings]
+        settings = {f"{name}={json.dumps(value)}" for name, value in stage.changed().items()}
+        if not any(word.startswith(f"{PACKS}=") for word in words):
+            settings = {one for one in settings if not one.startswith(f"{PACKS}=")}
+        words = [words[0], "--resume", str(stage.folder), *own, *sorted(settings)]
     say(f"muarl {shlex.join(words)}")
     return launch(words, output)
 

@@ -7,7 +7,7 @@ how much the models of different seeds differ is said beside them (lowest and hi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -203,31 +203,26 @@ def _learned(planned: Sequence[Stage]) -> dict[str, dict[str, list[dict[str, flo
 def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
     outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     clean: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
-    figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    turns: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    hats: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    rows: dict[tuple[str, str, str], list[Mapping[str, float]]] = defaultdict(list)  # by kind, arm and environment
     floors: dict[str, dict[str, float]] = {}
     for one in found:
-        episodes = _episodes(one.stage)
+        episodes, summary = _episodes(one.stage), RunDirectory.at(one.stage.folder).read_json("summary")
+        outcomes[one.arm][one.seed], clean[one.arm][one.seed] = outcomes_of(episodes), clean_outcomes_of(episodes)
         for name, own in by_domain(episodes).items():
-            hats[one.arm][name].append({str(k): e.value for k, e in pass_hats(own).items()})
-        outcomes[one.arm][one.seed] = outcomes_of(episodes)
-        clean[one.arm][one.seed] = clean_outcomes_of(episodes)
+            rows["hats", one.arm, name].append({str(k): e.value for k, e in pass_hats(own).items()})
         for group, names in groups(wanted).items():
-            own = [e for e in episodes if e.task_id.split(":")[0] in names]
-            if own:
-                figures[one.arm][group].append(episode_metrics(own))
-        summary = RunDirectory.at(one.stage.folder).read_json("summary")
+            if own := [e for e in episodes if e.task_id.split(":")[0] in names]:
+                rows["figures", one.arm, group].append(episode_metrics(own))
         for name, shares in summary.get("next_turns", {}).items():
-            turns[one.arm][name].append(shares)
+            rows["turns", one.arm, name].append(shares)
         if one.arm == BASE:
             scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
             for name, block in scores.items():
                 floors[name] = {n: block[n] for n in FLOORS if block.get(n) is not None}
-    means = {arm: {group: _means(rows, BEHAVIOUR) for group, rows in own.items()} for arm, own in figures.items()}
-    right = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in turns.items()}
-    passed = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in hats.items()}
-    return ArmsMeasured(user, outcomes, floors, means, clean, right, passed)
+    means: dict[str, dict[str, dict[str, dict[str, float]]]] = defaultdict(lambda: defaultdict(dict))
+    for (kind, arm, name), each in rows.items():
+        means[kind][arm][name] = _means(each, BEHAVIOUR if kind == "figures" else list(each[0]))
+    return ArmsMeasured(user, outcomes, floors, means["figures"], clean, means["turns"], means["hats"])
 
 
 def _episodes(stage: Stage) -> list[Episode]:
@@ -243,17 +238,18 @@ def _episodes(stage: Stage) -> list[Episode]:
 
 def outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
     """Each task's success, the mean of its trials."""
-    tried: dict[str, list[bool]] = defaultdict(list)
-    for episode in scored(episodes):
-        tried[episode.task_id].append(is_success(episode.reward))
-    return {task: fmean(own) for task, own in tried.items()}
+    return _by_task(episodes, lambda episode: is_success(episode.reward))
 
 
 def clean_outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
     """Each task's success without any violation, of the tasks whose episodes were all audited."""
+    return _by_task(episodes, without_violation)
+
+
+def _by_task(episodes: Iterable[Episode], of: Callable[[Episode], bool | None]) -> dict[str, float]:
     tried: dict[str, list[bool | None]] = defaultdict(list)
     for episode in scored(episodes):
-        tried[episode.task_id].append(without_violation(episode))
+        tried[episode.task_id].append(of(episode))
     return {task: fmean(bool(x) for x in own) for task, own in tried.items() if None not in own}
 
 
