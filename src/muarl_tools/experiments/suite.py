@@ -7,7 +7,8 @@ and ``asked/`` (what was asked), ``summary.json`` and ``report.md`` (the table).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,23 +54,13 @@ SUITES: Mapping[str, tuple[Part, ...]] = {"paper": (*TAU2, BFCL, ACE), "paper-ta
 """``paper``: the five columns of MUA-RL's table of results; ``paper-tau1``: with TAU1, which its text reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table. Shares are between 0 and 1; None: not measured. ``pass_hat``: by k. ``without_violation``:
-    success without any violation, over all tasks and trials, with its interval; None: not checked."""
-
-    benchmark: str
-    metric: str
-    score: float | None = None
-    interval: tuple[float, float] | None = None
-    do_nothing: float | None = None
-    pass_hat: Mapping[str, float] = field(default_factory=dict)
-    episodes: int = 0
-    planned: int = 0
-    cost: float | None = None
-    note: str = ""
-    without_violation: float | None = None
-    interval_without_violation: tuple[float, float] | None = None
+Row = Mapping[str, Any]
+"""A line of the table, with the keys of ``UNPLAYED``. Shares are between 0 and 1; None: not measured. ``pass_hat``: by
+k. ``without_violation``: success without any violation, over all tasks and trials; None: not checked."""
+UNPLAYED: Row = {
+    "benchmark": "", "metric": "", "score": None, "interval": None, "do_nothing": None, "pass_hat": {}, "episodes": 0,
+    "planned": 0, "cost": None, "note": "not played", "without_violation": None, "interval_without_violation": None,
+}  # fmt: skip
 
 
 def parts_of(suite: str) -> tuple[Part, ...]:
@@ -90,9 +81,8 @@ class Suite:
     @classmethod
     def begun(cls, root: Path, name: str, folder: str, configs: Sequence[RunConfig]) -> Suite:
         """A new one below ``root``, in FOLDER, or FOLDER-2, ... where that is taken; what was asked is noted there."""
-        path, number = root / folder, 2
-        while path.exists():
-            path, number = root / f"{folder}-{number}", number + 1
+        names = chain([folder], (f"{folder}-{number}" for number in count(2)))
+        path = next(root / one for one in names if not (root / one).exists())
         (path / ASKED).mkdir(parents=True)
         for config in configs:
             file = path / ASKED / f"{config.domain.name}.yaml"
@@ -105,23 +95,20 @@ class Suite:
     @classmethod
     def read(cls, folder: Path) -> Suite:
         """The suite that a folder was begun with. ConfigError names the file if it cannot be read."""
-        file = folder / MANIFEST
         try:
-            name = str(read_json_object(file)["suite"])
+            name = str(read_json_object(folder / MANIFEST)["suite"])
         except DataError as problem:
             raise ConfigError(str(problem)) from None
         except KeyError:
-            raise ConfigError(f"{file}: does not name a suite") from None
+            raise ConfigError(f"{folder / MANIFEST}: does not name a suite") from None
         return cls(folder, name, [load_config(folder / ASKED / f"{part.domain}.yaml") for part in parts_of(name)])
 
     @property
     def stages(self) -> list[Stage]:
         """The evaluations, in this order."""
-        places = [{"name": c.domain.name, "runs_dir": self.folder.absolute()} for c in self.configs]
-        return [
-            Stage(config.domain.name, config.model_copy(update=place))
-            for config, place in zip(self.configs, places, strict=True)
-        ]
+        names = [config.domain.name for config in self.configs]
+        here = {"runs_dir": self.folder.absolute()}
+        return [Stage(n, c.model_copy(update=here | {"name": n})) for n, c in zip(names, self.configs, strict=True)]
 
     @property
     def is_complete(self) -> bool:
@@ -150,15 +137,14 @@ class Suite:
 
     def _may_go_on(self, stage: Stage) -> bool:
         """Whether something is left of the budget, as far as is known, for this one after those before it."""
-        names = [one.name for one in self.stages]
-        before = [read_summary(self.folder / name) for name in names[: names.index(stage.name)]]
-        uncounted = any(s is not None and s["ended"] == RolloutEnd.UNCOUNTED for s in before)
-        return not uncounted and self._left(stage) is not None
+        before = takewhile(lambda one: one.name != stage.name, self.stages)
+        ends = [summary["ended"] for one in before if (summary := read_summary(one.folder)) is not None]
+        return RolloutEnd.UNCOUNTED not in ends and self._left(stage) is not None
 
     def _left(self, stage: Stage) -> EvalConfig | None:
         """The section ``eval`` of one benchmark with what the others have left of the budget; None: nothing."""
-        own = stage.config.eval
-        others = [s for c in self.configs if c.domain.name != stage.name and (s := self._summary(c)) is not None]
+        own, beside = stage.config.eval, [one for one in self.stages if one.name != stage.name]
+        others = [summary for one in beside if (summary := read_summary(one.folder)) is not None]
         bounds: dict[str, float | int] = {}
         if own.max_cost is not None:
             bounds["max_cost"] = own.max_cost - sum(s["cost"]["total"] or 0.0 for s in others)
@@ -166,19 +152,17 @@ class Suite:
             bounds["max_tokens"] = own.max_tokens - sum(map(_tokens, others))
         return None if any(bound <= 0 for bound in bounds.values()) else own.model_copy(update=bounds)
 
-    def _summary(self, config: RunConfig) -> dict[str, Any] | None:
-        return read_summary(self.folder / config.domain.name)
-
     def write_table(self) -> list[Row]:
         """Write summary.json and report.md from what the evaluations have left; the table's lines."""
-        summaries = {c.domain.name: self._summary(c) for c in self.configs}
+        summaries = {stage.name: read_summary(stage.folder) for stage in self.stages}
         rows = list(rows_of(self.name, summaries))
         found = [s for s in summaries.values() if s is not None]
         agents = list(dict.fromkeys(str(s["agent"]) for s in found))
         users = list(dict.fromkeys(str(s["user_eval"]) for s in found))
-        head = {"suite": self.name, "agent": agents, "users": users, "trials": self.configs[0].eval.trials}
-        write_json(self.folder / "summary.json", head | {"rows": [asdict(row) for row in rows]})
-        facts = [f"- agent: {', '.join(agents)}", f"- users: {', '.join(users)}", f"- trials: {head['trials']}"]
+        trials = self.configs[0].eval.trials
+        head = {"suite": self.name, "agent": agents, "users": users, "trials": trials}
+        write_json(self.folder / "summary.json", head | {"rows": rows})
+        facts = [f"- agent: {', '.join(agents)}", f"- users: {', '.join(users)}", f"- trials: {trials}"]
         report = [f"# Suite {self.name}", "", *facts, "", to_markdown(table_of(rows))]
         write_text(self.folder / "report.md", "\n".join(report))
         return rows
@@ -248,9 +232,9 @@ def is_played(stage: Stage) -> bool:
 def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> Iterator[Row]:
     """The table's lines, of the benchmarks' summaries by domain; telecom has a second one for its criteria."""
     for part in parts_of(suite):
-        summary = summaries.get(part.domain)
+        summary, row = summaries.get(part.domain), {**UNPLAYED, "benchmark": part.label, "metric": part.metric}
         if summary is None:
-            yield Row(part.label, part.metric, note="not played")
+            yield row
             continue
         block, whole, ended = summary["evaluation"], part.figure is None, summary["ended"]
         score = block["success"] if whole else summary["benchmark"]["figures"].get(part.figure)
@@ -261,43 +245,50 @@ def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> It
             "not every category was played": score is None and ended == "complete",
             "trained on it": summary["trained_on_benchmark"],
         }
-        played = {"episodes": block["episodes"], "planned": summary["planned"]}
-        yield Row(
-            part.label,
-            part.metric,
-            score,
-            tuple(block["interval"]) if whole else None,
-            summary["do_nothing"],
-            {k: e["value"] for k, e in block["pass_hat"].items()},
-            cost=summary["cost"]["total"],
-            note="; ".join(note for note, holds in notes.items() if holds),
-            without_violation=None if clean is None else clean.value,
-            interval_without_violation=None if clean is None else clean.interval,
-            **played,
-        )
+        row |= {"episodes": block["episodes"], "planned": summary["planned"], "note": ""}
+        yield row | {
+            "score": score,
+            "interval": block["interval"] if whole else None,
+            "do_nothing": summary["do_nothing"],
+            "pass_hat": {k: e["value"] for k, e in block["pass_hat"].items()},
+            "cost": summary["cost"]["total"],
+            "note": "; ".join(note for note, holds in notes.items() if holds),
+            "without_violation": None if clean is None else clean.value,
+            "interval_without_violation": None if clean is None else clean.interval,
+        }
         if part.domain == "tau2-telecom" and summary["completion"] is not None:
-            yield Row(part.label, CRITERIA, summary["completion"], **played)
+            yield row | {"metric": CRITERIA, "score": summary["completion"]}
 
 
 def table_of(rows: Sequence[Row]) -> ShownTable:
     """The table: scores in percent."""
-    ks = sorted({k for row in rows for k in row.pass_hat if k != "1"}, key=int)
+    ks = sorted({k for row in rows for k in row["pass_hat"] if k != "1"}, key=int)
     scores = ["score, %", "95% interval", "without violation, %", "95% interval", *(f"pass^{k}, %" for k in ks)]
-    head = ["benchmark", "measure", *scores, "do nothing, %", "conversations", "dollars"]
+    measured = [*scores, "do nothing, %", "conversations", "dollars"]
+    head: list[str | ShownColumn] = ["benchmark", "measure", *measured, ShownColumn("note")]
     lines = []
     for row in rows:
-        interval, within = (
-            "" if found is None else " to ".join(_percent(v) for v in found)
-            for found in (row.interval, row.interval_without_violation)
+        unchecked = row["without_violation"] is None and row["score"] is not None and row["metric"] != CRITERIA
+        lines.append(
+            [
+                row["benchmark"],
+                row["metric"],
+                _percent(row["score"]),
+                _interval(row["interval"]),
+                NOT_CHECKED if unchecked else _percent(row["without_violation"]),
+                _interval(row["interval_without_violation"]),
+                *(_percent(row["pass_hat"].get(k)) for k in ks),
+                _percent(row["do_nothing"]),
+                " of ".join(dict.fromkeys((str(row["episodes"]), str(row["planned"])))),
+                "" if row["cost"] is None else f"{row['cost']:.2f}",
+                row["note"],
+            ]
         )
-        unchecked = row.without_violation is None and row.score is not None and row.metric != CRITERIA
-        clean = NOT_CHECKED if unchecked else _percent(row.without_violation)
-        hats = [_percent(row.pass_hat.get(k)) for k in ks]
-        played = str(row.episodes) if row.episodes == row.planned else f"{row.episodes} of {row.planned}"
-        cost = "" if row.cost is None else f"{row.cost:.2f}"
-        measured = [_percent(row.score), interval, clean, within, *hats, _percent(row.do_nothing)]
-        lines.append([row.benchmark, row.metric, *measured, played, cost, row.note])
-    return table([*head, ShownColumn("note")], lines, words=2)
+    return table(head, lines, words=2)
+
+
+def _interval(found: Sequence[float] | None) -> str:
+    return "" if found is None else " to ".join(map(_percent, found))
 
 
 def _percent(share: float | None) -> str:
