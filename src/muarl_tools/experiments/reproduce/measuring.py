@@ -38,8 +38,8 @@ PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH
 PHASES = {SFT: ("cold_start", ""), TRAIN: ("rl", "update/")}
 """What the rows of figures of a recipe's steps are called, and the beginning of an update's figures in them."""
 RESAMPLES = 10_000
-FLOORS = ("do_nothing", "always_transfer")
-"""The baselines of an evaluation's summary."""
+FLOORS = {"do_nothing": "doing nothing", "always_transfer": "always transferring"}
+"""The baselines of an evaluation's summary, and what they are called."""
 BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_error_rate", "truncated")
 
 

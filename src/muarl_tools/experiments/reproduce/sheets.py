@@ -14,6 +14,7 @@ from muarl.pages.words import word
 from muarl_tools.experiments.reproduce import paper
 from muarl_tools.experiments.reproduce.measuring import (
     BEHAVIOUR,
+    FLOORS,
     PAIRS,
     ArmDifference,
     ArmScore,
@@ -30,7 +31,6 @@ USERS = {RULES: "rule-based user", MODEL: "user model"}
 """What users are called; those of other difficulty are "typical users" and so on."""
 ABLATION = "ablation"
 """The key of the table that tells the result."""
-FLOORS = {"do_nothing": "doing nothing", "always_transfer": "always transferring"}
 
 Rows = Iterable[Sequence[str]]
 
@@ -64,7 +64,7 @@ def _stages(found: Reproduction) -> Sheet:
     config, base = found.config, found.base
     wanted, sft, rl, ev = config.reproduce, config.sft, config.rl, config.eval
     episodes = rl.steps * rl.tasks_per_step * rl.group_size
-    size = f"{base['parameters']:,} parameters, {base['vocabulary']:,} tokens; " if base else ""
+    size = f"{base['parameters']:,} parameters, {base['vocabulary']:,} tokens;\n" if base else ""
     read = f"{size}{config.base.steps:,} steps on {config.base.conversations:,} conversations of wandering agents"
     played = _listed(wanted.rl) + (f" (only {', '.join(wanted.intents)})" if wanted.intents else "")
     held_out = f"{ev.tasks} held-out tasks of each"
