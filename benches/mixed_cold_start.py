@@ -105,7 +105,7 @@ def read_again(config: RunConfig, seed: int, chat: ChatFormat) -> list[Sample]:
     config = config.model_copy(update={"base": own})
     places = places_of(config, with_rl=False)
     with Progress() as progress:
-        episodes = base_recipe.conversations(config, places, progress)
+        episodes = base_recipe.conversations(own, config.user, config.reproduce.materials, places, progress)
     read = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
     return [sample for segments in base_recipe.thinned(read, 7) for sample in segments]
 

@@ -33,11 +33,11 @@ from muarl.pages.markup import Html, join, tag
 from muarl.report.report import document
 from muarl_tools.check_tasks.run import TaskReport, check_source
 from muarl_tools.check_tasks.sources import open_source
-from muarl_tools.commands.seeds import launch
 from muarl_tools.compare.comparing import Comparison, Settings, compare
 from muarl_tools.compare.page import write_page
 from muarl_tools.compare.reading import read_all
 from muarl_tools.compare.text import p_text
+from muarl_tools.experiments import stages
 
 FLAWED = Path(__file__).resolve().parents[1] / "examples" / "flawed_shops.py"
 HONEST = "honest"
@@ -73,16 +73,9 @@ class Bench:
     settings: Sequence[str]
 
     def made(self, name: str, *words: str) -> RunDirectory:
-        """The finished run of that name: begun by a command, or resumed. SystemExit if the command fails."""
-        folder = self.root / f"{self.name}-{name}"
-        started = (folder / "status.json").is_file()
-        if not started or RunDirectory.at(folder).state != "finished":
-            own = [*words, "--config", "quickstart", "--seed", str(self.seed), "--name", folder.name]
-            again = [words[0], "--resume", str(folder), *[w for w in words if w.startswith("--domain=")]]
-            code = launch(again if started else [*own, f"runs_dir={self.root}", *self.settings])
-            if code:
-                raise SystemExit(f"muarl {' '.join(words)}: exit code {code}; run the same command again to resume")
-        return RunDirectory.at(folder)
+        """The finished run of that name: begun by a command, or resumed. MuarlError if the command fails."""
+        own = ("--config", "quickstart", "--seed", str(self.seed), "--name", f"{self.name}-{name}")
+        return stages.made(*words, *own, f"runs_dir={self.root}", *self.settings)
 
     def evaluated(self, name: str, checkpoint: Path, shop: str, *more: str) -> RunDirectory:
         """A checkpoint on the held-out tasks of a shop."""

@@ -18,8 +18,7 @@ from pathlib import Path
 from statistics import fmean
 
 from muarl.basics.files import write_json
-from muarl.observe.rundir import RunDirectory
-from muarl_tools.commands.seeds import launch
+from muarl_tools.experiments.stages import made
 
 TRAINED = {"user model": "ablation-user", "agenda": "ablation-rl"}
 """Whom an agent is trained against, and the preset that does it."""
@@ -28,28 +27,18 @@ CLOSE = 3.0
 """Points of success that the two may differ by."""
 
 
-def made(folder: Path, words: Sequence[str]) -> RunDirectory:
-    """The finished run in a folder: begun by a command, or resumed. SystemExit if the command fails."""
-    started = (folder / "status.json").is_file()
-    state = RunDirectory.at(folder).state if started else ""
-    if state != "finished":
-        again = [words[0], "--resume", str(folder)]
-        own = [*words, "--name", folder.name, f"runs_dir={folder.parent}"]
-        if code := launch(again if started else own):
-            raise SystemExit(f"muarl {' '.join(words)}: exit code {code}; run the same command again to resume")
-    return RunDirectory.at(folder)
-
-
 def scores(root: Path, user: Path, seed: int, settings: Sequence[str]) -> Iterator[tuple[str, str, float]]:
     """(trained against, evaluated on, success in percent) of one seed."""
+    own = ("--seed", str(seed), f"runs_dir={root}", *settings)
     for against, preset in TRAINED.items():
         name = f"swap-{against.replace(' ', '-')}-seed{seed}"
         given = [f"user.checkpoint={user}"] if against == "user model" else []
-        agent = made(root / name, ["train", "--config", preset, "--seed", str(seed), *given, *settings])
+        agent = made("train", "--config", preset, "--name", name, *given, *own)
         for on in MEASURED:
             who = ["eval_user.kind=sampled", f"eval_user.checkpoint={user}"] if on == "user model" else []
-            words = ["eval", "--config", "quickstart", "--checkpoint", str(agent.path), "--seed", str(seed)]
-            found = made(root / f"{name}-on-{on.replace(' ', '-')}", [*words, *who, *settings])
+            called = f"{name}-on-{on.replace(' ', '-')}"
+            words = ("--config", "quickstart", "--checkpoint", str(agent.path), "--name", called)
+            found = made("eval", *words, *who, *own)
             yield against, on, 100 * float(found.read_json("summary")["evaluation"]["success"])
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from muarl.basics.files import write_text
 from muarl.config.load import load_config
+from muarl.pages.table import to_markdown
 from muarl_tools.experiments.reproduce.measuring import ArmScore, Reproduction, measure
-from muarl_tools.experiments.reproduce.page import markdown
 from muarl_tools.experiments.reproduce.plan import RULES, arms_of
 from muarl_tools.experiments.reproduce.sheets import sheets
 
@@ -131,11 +131,10 @@ def _text(parent: ET.Element, x: float, y: float, text: str, kind: str = "") -> 
 
 def block(found: Reproduction, picture_file: Path) -> str:
     """What stands between the marks of the page: the figure, and the tables."""
-    others = [sheet.key for sheet in sheets(found) if sheet.key.startswith(("worlds-", "obeying-"))]
-    chosen = [sheet for sheet in sheets(found) if sheet.key in (*TABLES, *others)]
-    tables = markdown(chosen).split("\n", 1)[1].replace("\n## ", "\n### ")
+    chosen = [s for key, s in sheets(found).items() if key in TABLES or key.startswith(("worlds-", "obeying-"))]
+    tables = "\n".join(to_markdown(sheet, level=3) for sheet in chosen)
     about = "Bars: success, and the darker part without any violation; lines: 95% over tasks; dots: single seeds."
-    return f"![Success of the arms]({picture_file.as_posix()})\n\n{about}\n{tables}"
+    return f"![Success of the arms]({picture_file.as_posix()})\n\n{about}\n\n{tables}"
 
 
 def draw(found: Reproduction, page: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
+from support.ended import Ended
 
 
 @pytest.fixture
@@ -25,11 +26,11 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     module.ran = []  # type: ignore[attr-defined]
 
-    def launch(words: list[str]) -> int:
+    def launch(words: list[str], output: Any = None) -> Ended:
         module.ran.append(words)  # type: ignore[attr-defined]
-        return CliRunner().invoke(app, words).exit_code
+        return Ended(CliRunner().invoke(app, words).exit_code)
 
-    monkeypatch.setattr(module, "launch", launch)
+    monkeypatch.setattr("muarl_tools.experiments.stages.launch", launch)
     return module
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.cli.asked import UNTRAINED, only_asked
 from muarl.cli.named import WeightedDomains, approve_from_file, approved_settings, domain_name
 from muarl.observe.terminal import echo, working
 
@@ -323,6 +324,8 @@ def run_recipe(
     resolved = load_config(source, overrides)
     if isinstance(config, Named):
         approve_from_file(resolved, config)
+    if only_asked(recipe, resolved):
+        return
     automatic = recipe in TRAINING and given_value(source, overrides, "learner.pack_tokens") == "auto"
     with working(f"Preparing muarl {COMMANDS[recipe]}"):
         _run_resolved(recipe, resolved, dry_run, resume, assume or (), automatic_packs=automatic)
@@ -347,7 +350,7 @@ def _run_resolved(
     if resolved.model.dtype == "auto":
         from muarl.backends.number_formats import settled
 
-        resolved = settled(resolved, training=recipe not in ("evaluate", "coldstart"))
+        resolved = settled(resolved, training=recipe not in UNTRAINED)
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
     check_resume(resolved, COMMANDS[recipe])

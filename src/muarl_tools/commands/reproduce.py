@@ -27,6 +27,9 @@ def reproduce(
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Only write the page, from the stages that are finished.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the stages and how they stand, and run nothing.")
+    ] = False,
 ) -> None:
     """The paper's claims with small models: base, cold start, RL and both, on known and unknown environments.
 
@@ -42,6 +45,8 @@ def reproduce(
       muarl reproduce --config reproduce-cancel               (cancellations only, which RL learns)
 
       muarl reproduce --config reproduce-smoke --seeds 0      (to see that it runs; a few minutes)
+
+      muarl reproduce --dry-run                               (the stages, and which are finished)
 
       muarl reproduce --page-only
     """
@@ -60,18 +65,25 @@ def reproduce(
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
     with working("Preparing the stages"):
-        from muarl_tools.experiments.reproduce import measuring, page, plan
+        from muarl_tools.experiments.reproduce import measuring, page, plan, sheets
+        from muarl_tools.experiments.stages import Experiment, show
 
         root = plan.root_of(resolved.runs_dir, resolved.name)
+        experiment = Experiment(plan.stages(resolved, numbers))
+        if dry_run:
+            experiment.check()
+            show(experiment.table(), lines=False)
+            return
         if not page_only:
-            from muarl_tools.experiments.reproduce import running
-
             with stop_signals():
-                running.run(resolved, numbers, lambda text: echo(text, err=True))
+                experiment.run(lambda text: echo(text, err=True))
         elif not root.is_dir():
             raise ConfigError(f"--page-only: there are no runs in {root}: leave the option out to make them")
         found = measuring.measure(resolved, numbers)
-        written = page.write_page(found)
+        shown = sheets.sheets(found)
+        written = page.write_page(found, shown)
+    if sheets.ABLATION in shown:
+        show(shown[sheets.ABLATION])
     echo(f"Page:   {written}")
     echo(f"Tables: {root / page.TABLES}")
 

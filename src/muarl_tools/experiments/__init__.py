@@ -1,1 +1,1 @@
-"""Several runs and one table: seeds, suites of benchmarks, the reproduction of the paper."""
+"""Several runs and one table: stages that are run, resumed or kept; seeds, suites, the reproduction of the paper."""

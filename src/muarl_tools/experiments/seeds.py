@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.basics.files import write_text
+from muarl.basics.files import write_json, write_text
 from muarl.observe.headline import clean_in, headline_of
 from muarl.observe.rundir import RunDirectory
-from muarl.pages.charts import Point, Series, line_chart, percent
-from muarl.pages.markup import Html, as_figure, join, table_of, tag
+from muarl.pages.charts import Point, Series, line_chart
+from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.table import ShownColumn, ShownTable, table, to_html
 from muarl.pages.words import word
 from muarl.report.report import document
 from muarl.report.report_curves import CURVES, MEASURED, points
@@ -75,30 +76,22 @@ def spreads(runs: Sequence[RunDirectory]) -> list[Spread]:
 
 
 def _scores(run: RunDirectory) -> dict[str, float]:
-    summary, out = run.read_json("summary"), {}
+    summary, rows, out = run.read_json("summary"), run.read_metrics(), dict[str, float | None]()
     for key, label in SCORES:
         block = summary.get(key)
         value = as_figure(block.get("success") if isinstance(block, Mapping) else block)
-        if value is not None:
-            out[label] = value
         clean = headline_of(summary, key).clean
-        if value is not None and clean is not None:
-            out[_clean(label)] = clean.value
+        out |= {label: value, _clean(label): None if value is None or clean is None else clean.value}
     for name, scores in _by_domain(summary).items():
-        for key, label in SCORES:
-            if (value := as_figure(scores.get(key))) is not None:
-                out[f"{label}, {name}"] = value
-            if (own := clean_in(summary, key, name)) is not None:
-                out[_clean(f"{label}, {name}")] = own.value
-    rows = run.read_metrics()
-    if checked := points(_phase(rows, "validation"), "success"):
-        out[VALIDATED] = checked[-1][1]
-    if obeyed := points(_phase(rows, "validation"), SUCCESS_WITHOUT_VIOLATION):
-        out[_clean(VALIDATED)] = obeyed[-1][1]
+        for key, called in SCORES:
+            clean, label = clean_in(summary, key, name), f"{called}, {name}"
+            out |= {label: as_figure(scores.get(key)), _clean(label): None if clean is None else clean.value}
+    for label, name in ((VALIDATED, "success"), (_clean(VALIDATED), SUCCESS_WITHOUT_VIOLATION)):
+        out[label] = next((value for _, value in reversed(points(_phase(rows, "validation"), name))), None)
     if trained := points(_phase(rows, "rl"), "success"):
         last = trained[-max(1, round(LAST * len(trained))) :]
         out["Training success, last tenth of the steps"] = fmean(y for _, y in last)
-    return out
+    return {label: value for label, value in out.items() if value is not None}
 
 
 def _clean(label: str) -> str:
@@ -123,34 +116,30 @@ def band(lines: Sequence[Sequence[Point]]) -> tuple[list[Point], list[tuple[floa
     return mean, [(x, min(t[x] for t in tables), max(t[x] for t in tables)) for x in shared]
 
 
+def seeds_table(name: str, runs: Sequence[RunDirectory]) -> ShownTable:
+    """The scores: mean, lowest and highest seed, and on a page each seed's own."""
+    own = [ShownColumn(run.name.removeprefix(f"{name}-"), right=True, page=True) for run in runs]
+    rows = []
+    for s in spreads(runs):
+        shares = [f"{v:.1%}" for v in (s.mean, s.low, s.high)] if s.values else [NOT_CHECKED, "", ""]
+        rows.append([s.label, *shares, *(f"{s.values[r.name]:.1%}" if r.name in s.values else "–" for r in runs)])
+    return table(["score", "mean", "lowest", "highest", *own], rows, title=f"{name}: {_count(runs)}", kind="figures")
+
+
 def seeds_page(name: str, runs: Sequence[RunDirectory]) -> str:
     """One HTML page without scripts: scores by seed, and training curves as mean and band."""
-    scores = spreads(runs)
-    head = ["Score", "Mean", "Lowest to highest", *(run.name.removeprefix(f"{name}-") for run in runs)]
-    rows = []
-    for s in scores:
-        cells = [percent(s.mean), f"{percent(s.low)} to {percent(s.high)}"] if s.values else [NOT_CHECKED, ""]
-        cells += [percent(s.values[run.name]) if run.name in s.values else "–" for run in runs]
-        rows.append(tag("tr", tag("th", s.label, scope="row"), [tag("td", c, class_="n") for c in cells]))
+    scores = seeds_table(name, runs)
     charts = [c for c in (seed_chart(names, runs) for names in CURVES) if c is not None]
     note = (
         f"Lines are means of {_count(runs)}, moving averages over steps; bands go from the lowest seed to the highest."
     )
-    return document(
-        f"{name} · {_count(runs)}",
-        join(
-            tag("header", tag("p", f"muarl · {_count(runs)}", class_="eyebrow"), tag("h1", name), class_="top"),
-            tag(
-                "main",
-                tag("section", tag("h2", "Scores"), table_of(head, rows, "figures")) if rows else None,
-                tag(
-                    "section", tag("h2", "Training"), tag("p", note, class_="soft"), tag("div", charts, class_="charts")
-                )
-                if charts
-                else None,
-            ),
-        ),
-    )
+    curves = join(tag("h2", "Training"), tag("p", note, class_="soft"), tag("div", charts, class_="charts"))
+    top = tag("header", tag("p", f"muarl · {_count(runs)}", class_="eyebrow"), tag("h1", name), class_="top")
+    sections = [
+        tag("section", tag("h2", "Scores"), to_html(replace(scores, title=""))) if scores.rows else None,
+        tag("section", curves) if charts else None,
+    ]
+    return document(f"{name} · {_count(runs)}", join(top, tag("main", sections)))
 
 
 def _count(runs: Sequence[RunDirectory]) -> str:
@@ -176,7 +165,12 @@ def seed_chart(names: Sequence[str], runs: Sequence[RunDirectory]) -> Html | Non
     return line_chart(w.label, series, shares=w.share, note=w.meaning)
 
 
-def write_seeds(path: Path, name: str, runs: Sequence[RunDirectory]) -> Path:
-    """Write the page whole or not at all; returns its path."""
-    write_text(path, seeds_page(name, runs))
-    return path
+def write_seeds(root: Path, name: str, runs: Sequence[RunDirectory]) -> Path:
+    """Write NAME-seeds.html, and the same scores as NAME-seeds.json; returns the page's path."""
+    page = root / f"{name}-seeds.html"
+    found = [{"score": s.label, "values": s.values} for s in spreads(runs)]
+    means = [{"mean": s.mean, "lowest": s.low, "highest": s.high} if s.values else {} for s in spreads(runs)]
+    scores = [one | mean for one, mean in zip(found, means, strict=True)]
+    write_json(page.with_suffix(".json"), {"name": name, "runs": [run.name for run in runs], "scores": scores})
+    write_text(page, seeds_page(name, runs))
+    return page

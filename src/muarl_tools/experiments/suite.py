@@ -1,15 +1,16 @@
 """Several benchmarks in one go, and one table over them: ``muarl eval --suite paper``.
 
-A suite is a folder with one ordinary evaluation for each benchmark, ``suite.json`` and ``asked/`` (what was asked),
-``summary.json`` and ``report.md`` (the table). A suite that was stopped continues with the benchmark that it was at.
+A suite is an experiment whose stages are ordinary evaluations, one for each benchmark, in a folder with ``suite.json``
+and ``asked/`` (what was asked), ``summary.json`` and ``report.md`` (the table).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import chain, count, takewhile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -23,10 +24,14 @@ from muarl.config.sections import EvalConfig, RunConfig
 from muarl.config.trust import remember, to_approve
 from muarl.observe.headline import clean_of
 from muarl.observe.rundir import without_secrets
+from muarl.pages.table import ShownColumn, ShownTable, table, to_markdown
+from muarl_tools.experiments.stages import Experiment, Say, Stage
 
 MANIFEST = "suite.json"
 ASKED = "asked"
 """Folder of the configuration of each benchmark."""
+CRITERIA = "criteria met"
+"""The measure of telecom's second line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +54,13 @@ SUITES: Mapping[str, tuple[Part, ...]] = {"paper": (*TAU2, BFCL, ACE), "paper-ta
 """``paper``: the five columns of MUA-RL's table of results; ``paper-tau1``: with TAU1, which its text reports."""
 
 
-CRITERIA = "criteria met"
-"""The measure of telecom's second line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table. Shares are between 0 and 1; None: not measured. ``pass_hat``: by k. ``without_violation``:
-    success without any violation, over all tasks and trials, with its interval; None: not checked."""
-
-    benchmark: str
-    metric: str
-    score: float | None
-    interval: tuple[float, float] | None
-    do_nothing: float | None
-    pass_hat: Mapping[str, float]
-    episodes: int
-    planned: int
-    cost: float | None
-    note: str = ""
-    without_violation: float | None = None
-    interval_without_violation: tuple[float, float] | None = None
+Row = Mapping[str, Any]
+"""A line of the table, with the keys of ``UNPLAYED``. Shares are between 0 and 1; None: not measured. ``pass_hat``: by
+k. ``without_violation``: success without any violation, over all tasks and trials; None: not checked."""
+UNPLAYED: Row = {
+    "benchmark": "", "metric": "", "score": None, "interval": None, "do_nothing": None, "pass_hat": {}, "episodes": 0,
+    "planned": 0, "cost": None, "note": "not played", "without_violation": None, "interval_without_violation": None,
+}  # fmt: skip
 
 
 def parts_of(suite: str) -> tuple[Part, ...]:
@@ -79,39 +70,102 @@ def parts_of(suite: str) -> tuple[Part, ...]:
     return SUITES[suite]
 
 
-def new_folder(root: Path, name: str) -> Path:
-    """A folder for a new suite below ``root``: NAME, or NAME-2, ... where that is taken."""
-    folder, number = root / name, 2
-    while folder.exists():
-        folder, number = root / f"{name}-{number}", number + 1
-    return folder
+@dataclass(frozen=True)
+class Suite:
+    """A suite in its folder. ``configs``: of each benchmark, as it was asked for."""
 
+    folder: Path
+    name: str
+    configs: Sequence[RunConfig]
 
-def begin(folder: Path, suite: str, configs: Sequence[RunConfig]) -> None:
-    """Note in a new folder what was asked."""
-    (folder / ASKED).mkdir(parents=True)
-    for config in configs:
-        file = _asked(folder, config.domain.name)
-        values = without_secrets(config.model_dump(mode="json"))
-        write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
-        remember(file, to_approve(config))
-    write_json(folder / MANIFEST, {"suite": suite})
+    @classmethod
+    def begun(cls, root: Path, name: str, folder: str, configs: Sequence[RunConfig]) -> Suite:
+        """A new one below ``root``, in FOLDER, or FOLDER-2, ... where that is taken; what was asked is noted there."""
+        names = chain([folder], (f"{folder}-{number}" for number in count(2)))
+        path = next(root / one for one in names if not (root / one).exists())
+        (path / ASKED).mkdir(parents=True)
+        for config in configs:
+            file = path / ASKED / f"{config.domain.name}.yaml"
+            values = without_secrets(config.model_dump(mode="json"))
+            write_text(file, yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
+            remember(file, to_approve(config))
+        write_json(path / MANIFEST, {"suite": name})
+        return cls(path, name, configs)
 
+    @classmethod
+    def read(cls, folder: Path) -> Suite:
+        """The suite that a folder was begun with. ConfigError names the file if it cannot be read."""
+        try:
+            name = str(read_json_object(folder / MANIFEST)["suite"])
+        except DataError as problem:
+            raise ConfigError(str(problem)) from None
+        except KeyError:
+            raise ConfigError(f"{folder / MANIFEST}: does not name a suite") from None
+        return cls(folder, name, [load_config(folder / ASKED / f"{part.domain}.yaml") for part in parts_of(name)])
 
-def _asked(folder: Path, domain: str) -> Path:
-    return folder / ASKED / f"{domain}.yaml"
+    @property
+    def stages(self) -> list[Stage]:
+        """The evaluations, in this order."""
+        names = [config.domain.name for config in self.configs]
+        here = {"runs_dir": self.folder.absolute()}
+        return [Stage(n, c.model_copy(update=here | {"name": n})) for n, c in zip(names, self.configs, strict=True)]
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to play."""
+        return all(map(is_played, self.stages))
 
-def read(folder: Path) -> tuple[str, list[RunConfig]]:
-    """The suite that a folder was begun with. ConfigError names the file if it cannot be read."""
-    file = folder / MANIFEST
-    try:
-        suite = str(read_json_object(file)["suite"])
-    except DataError as problem:
-        raise ConfigError(str(problem)) from None
-    except KeyError:
-        raise ConfigError(f"{file}: does not name a suite") from None
-    return suite, [load_config(_asked(folder, part.domain)) for part in parts_of(suite)]
+    def run(self, say: Say) -> list[Row]:
+        """Evaluate what is not yet evaluated, one benchmark after another, and write the table after each.
+
+        ``eval.max_cost`` and ``eval.max_tokens`` bound the suite as a whole: each benchmark gets what the others have
+        left.
+        """
+        Experiment(self.stages, self._play, finished=is_played, go_on=self._may_go_on).run(say)
+        return self.write_table()
+
+    def _play(self, stage: Stage, say: Say, output: IO[Any] | None) -> None:
+        from muarl.recipes import evaluate
+
+        resume = stage.folder if stage.is_begun else None
+        try:
+            evaluate.run(stage.config.model_copy(update={"eval": self._left(stage), "resume": resume}))
+        except BaseException as problem:
+            problem.add_note(f"Resume the suite with: muarl eval --resume {self.folder}")
+            raise
+        self.write_table()
+
+    def _may_go_on(self, stage: Stage) -> bool:
+        """Whether something is left of the budget, as far as is known, for this one after those before it."""
+        before = takewhile(lambda one: one.name != stage.name, self.stages)
+        ends = [summary["ended"] for one in before if (summary := read_summary(one.folder)) is not None]
+        return RolloutEnd.UNCOUNTED not in ends and self._left(stage) is not None
+
+    def _left(self, stage: Stage) -> EvalConfig | None:
+        """The section ``eval`` of one benchmark with what the others have left of the budget; None: nothing."""
+        own, beside = stage.config.eval, [one for one in self.stages if one.name != stage.name]
+        others = [summary for one in beside if (summary := read_summary(one.folder)) is not None]
+        bounds: dict[str, float | int] = {}
+        if own.max_cost is not None:
+            bounds["max_cost"] = own.max_cost - sum(s["cost"]["total"] or 0.0 for s in others)
+        if own.max_tokens is not None:
+            bounds["max_tokens"] = own.max_tokens - sum(map(_tokens, others))
+        return None if any(bound <= 0 for bound in bounds.values()) else own.model_copy(update=bounds)
+
+    def write_table(self) -> list[Row]:
+        """Write summary.json and report.md from what the evaluations have left; the table's lines."""
+        summaries = {stage.name: read_summary(stage.folder) for stage in self.stages}
+        rows = list(rows_of(self.name, summaries))
+        found = [s for s in summaries.values() if s is not None]
+        agents = list(dict.fromkeys(str(s["agent"]) for s in found))
+        users = list(dict.fromkeys(str(s["user_eval"]) for s in found))
+        trials = self.configs[0].eval.trials
+        head = {"suite": self.name, "agent": agents, "users": users, "trials": trials}
+        write_json(self.folder / "summary.json", head | {"rows": rows})
+        facts = [f"- agent: {', '.join(agents)}", f"- users: {', '.join(users)}", f"- trials: {trials}"]
+        report = [f"# Suite {self.name}", "", *facts, "", to_markdown(table_of(rows))]
+        write_text(self.folder / "report.md", "\n".join(report))
+        return rows
 
 
 def check(configs: Sequence[RunConfig]) -> list[str]:
@@ -146,52 +200,10 @@ def _check(config: RunConfig) -> str:
     places, ev = places_of(playing, measuring=True), playing.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     check_fits(Cast.of(playing), "agent", "eval_user", "judge")
-    if playing.eval.agent == "sampled":
+    if ev.agent == "sampled":
         policy = load_model(playing.model, weights=False)
         check_room(Compute.of(playing), playing.domains, places, policy, measured=ev.split)
-    trials = playing.eval.trials
-    return f"{config.domain.name}: {len(tasks)} tasks x {trials} trial(s), {len(tasks) * trials} conversations"
-
-
-def run(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
-    """Evaluate what is not yet evaluated, one benchmark after another, and write the table after each.
-
-    ``eval.max_cost`` and ``eval.max_tokens`` bound the suite as a whole: each benchmark gets what the others have left.
-    """
-    from muarl.recipes import evaluate
-
-    for config in configs:
-        place = folder / config.domain.name
-        summary = read_summary(place)
-        if summary is not None and summary["ended"] == "complete":
-            continue
-        left = _left(folder, config.eval, [c for c in configs if c is not config])
-        if left is None:
-            break
-        resumed = place if place.is_dir() else None
-        part = {"name": config.domain.name, "runs_dir": folder.absolute(), "resume": resumed, "eval": left}
-        try:
-            evaluate.run(config.model_copy(update=part))
-        except BaseException as problem:
-            problem.add_note(f"Resume the suite with: muarl eval --resume {folder}")
-            raise
-        write_table(folder, suite, configs)
-        if (read_summary(place) or {}).get("ended") == RolloutEnd.UNCOUNTED:  # what is left is not known
-            break
-    return write_table(folder, suite, configs)
-
-
-def _left(folder: Path, own: EvalConfig, beside: Sequence[RunConfig]) -> Any:
-    """The section ``eval`` of one benchmark with what the others have left of the budget; None: nothing."""
-    others = [read_summary(folder / c.domain.name) for c in beside]
-    spent = sum(s["cost"]["total"] or 0.0 for s in others if s is not None)
-    tokens = sum(_tokens(s) for s in others if s is not None)
-    bounds: dict[str, float | int] = {}
-    if own.max_cost is not None:
-        bounds["max_cost"] = own.max_cost - spent
-    if own.max_tokens is not None:
-        bounds["max_tokens"] = own.max_tokens - tokens
-    return None if any(bound <= 0 for bound in bounds.values()) else own.model_copy(update=bounds)
+    return f"{config.domain.name}: {len(tasks)} tasks x {ev.trials} trial(s), {len(tasks) * ev.trials} conversations"
 
 
 def _tokens(summary: Mapping[str, Any]) -> int:
@@ -211,93 +223,72 @@ def read_summary(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether a suite has nothing left to play."""
-    suite, _ = read(folder)
-    found = [read_summary(folder / part.domain) for part in parts_of(suite)]
-    return all(summary is not None and summary["ended"] == "complete" for summary in found)
+def is_played(stage: Stage) -> bool:
+    """Whether nothing is left to play of a benchmark."""
+    summary = read_summary(stage.folder)
+    return summary is not None and summary["ended"] == "complete"
 
 
 def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> Iterator[Row]:
     """The table's lines, of the benchmarks' summaries by domain; telecom has a second one for its criteria."""
     for part in parts_of(suite):
-        summary = summaries.get(part.domain)
+        summary, row = summaries.get(part.domain), {**UNPLAYED, "benchmark": part.label, "metric": part.metric}
         if summary is None:
-            yield Row(part.label, part.metric, None, None, None, {}, 0, 0, None, "not played")
+            yield row
             continue
-        block = summary["evaluation"]
-        whole = part.figure is None
+        block, whole, ended = summary["evaluation"], part.figure is None, summary["ended"]
         score = block["success"] if whole else summary["benchmark"]["figures"].get(part.figure)
-        notes = [] if summary["ended"] == "complete" else [summary["ended"].replace("_", " ")]
-        if excluded := sum(summary["excluded_by"].values()):
-            notes.append(f"{excluded} failed and count nowhere")
-        if score is None and summary["ended"] == "complete":
-            notes.append("not every category was played")
-        if summary["trained_on_benchmark"]:
-            notes.append("trained on it")
-        done, planned = block["episodes"], summary["planned"]
-        yield Row(
-            part.label,
-            part.metric,
-            score,
-            tuple(block["interval"]) if whole else None,
-            summary["do_nothing"],
-            {k: e["value"] for k, e in block["pass_hat"].items()},
-            done,
-            planned,
-            summary["cost"]["total"],
-            "; ".join(notes),
-            None if (clean := clean_of(block)) is None else clean.value,
-            None if clean is None else clean.interval,
-        )
+        excluded, clean = sum(summary["excluded_by"].values()), clean_of(block)
+        notes = {
+            ended.replace("_", " "): ended != "complete",
+            f"{excluded} failed and count nowhere": excluded,
+            "not every category was played": score is None and ended == "complete",
+            "trained on it": summary["trained_on_benchmark"],
+        }
+        row |= {"episodes": block["episodes"], "planned": summary["planned"], "note": ""}
+        yield row | {
+            "score": score,
+            "interval": block["interval"] if whole else None,
+            "do_nothing": summary["do_nothing"],
+            "pass_hat": {k: e["value"] for k, e in block["pass_hat"].items()},
+            "cost": summary["cost"]["total"],
+            "note": "; ".join(note for note, holds in notes.items() if holds),
+            "without_violation": None if clean is None else clean.value,
+            "interval_without_violation": None if clean is None else clean.interval,
+        }
         if part.domain == "tau2-telecom" and summary["completion"] is not None:
-            yield Row(part.label, CRITERIA, summary["completion"], None, None, {}, done, planned, None)
+            yield row | {"metric": CRITERIA, "score": summary["completion"]}
 
 
-def write_table(folder: Path, suite: str, configs: Sequence[RunConfig]) -> list[Row]:
-    """Write summary.json and report.md of a suite from what its evaluations have left; the table's lines."""
-    summaries: dict[str, dict[str, Any] | None] = {c.domain.name: read_summary(folder / c.domain.name) for c in configs}
-    rows = list(rows_of(suite, summaries))
-    found = [s for s in summaries.values() if s is not None]
-    agents = dict.fromkeys(str(s["agent"]) for s in found)
-    users = dict.fromkeys(str(s["user_eval"]) for s in found)
-    head = {"suite": suite, "agent": list(agents), "users": list(users), "trials": configs[0].eval.trials}
-    write_json(folder / "summary.json", head | {"rows": [asdict(row) for row in rows]})
-    facts = [f"- agent: {', '.join(agents)}", f"- users: {', '.join(users)}", f"- trials: {head['trials']}"]
-    lines = [" | ".join(cells) for cells in cells_of(rows)]
-    table = [f"| {lines[0]} |", "|" + "---|" * len(cells_of(rows)[0]), *(f"| {line} |" for line in lines[1:])]
-    write_text(folder / "report.md", "\n".join([f"# Suite {suite}", "", *facts, "", *table, ""]))
-    return rows
-
-
-def cells_of(rows: Sequence[Row]) -> list[list[str]]:
-    """The table as text, its head first: scores in percent."""
-    ks = sorted({k for row in rows for k in row.pass_hat if k != "1"}, key=int)
-    head = [
-        "benchmark",
-        "measure",
-        "score, %",
-        "95% interval",
-        "without violation, %",
-        "95% interval",
-        *(f"pass^{k}, %" for k in ks),
-        "do nothing, %",
-    ]
-    out = [[*head, "conversations", "dollars", "note"]]
+def table_of(rows: Sequence[Row]) -> ShownTable:
+    """The table: scores in percent."""
+    ks = sorted({k for row in rows for k in row["pass_hat"] if k != "1"}, key=int)
+    scores = ["score, %", "95% interval", "without violation, %", "95% interval", *(f"pass^{k}, %" for k in ks)]
+    measured = [*scores, "do nothing, %", "conversations", "dollars"]
+    head: list[str | ShownColumn] = ["benchmark", "measure", *measured, ShownColumn("note")]
+    lines = []
     for row in rows:
-        interval, within = (
-            "" if found is None else " to ".join(_percent(v) for v in found)
-            for found in (row.interval, row.interval_without_violation)
+        unchecked = row["without_violation"] is None and row["score"] is not None and row["metric"] != CRITERIA
+        lines.append(
+            [
+                row["benchmark"],
+                row["metric"],
+                _percent(row["score"]),
+                _interval(row["interval"]),
+                NOT_CHECKED if unchecked else _percent(row["without_violation"]),
+                _interval(row["interval_without_violation"]),
+                *(_percent(row["pass_hat"].get(k)) for k in ks),
+                _percent(row["do_nothing"]),
+                " of ".join(dict.fromkeys((str(row["episodes"]), str(row["planned"])))),
+                "" if row["cost"] is None else f"{row['cost']:.2f}",
+                row["note"],
+            ]
         )
-        clean = _percent(row.without_violation)
-        if row.without_violation is None and row.score is not None and row.metric != CRITERIA:
-            clean = NOT_CHECKED
-        hats = [_percent(row.pass_hat.get(k)) for k in ks]
-        played = str(row.episodes) if row.episodes == row.planned else f"{row.episodes} of {row.planned}"
-        cost = "" if row.cost is None else f"{row.cost:.2f}"
-        measured = [_percent(row.score), interval, clean, within, *hats, _percent(row.do_nothing)]
-        out.append([row.benchmark, row.metric, *measured, played, cost, row.note])
-    return out
+    return table(head, lines, words=2)
+
+
+def _interval(found: Sequence[float] | None) -> str:
+    return "" if found is None else " to ".join(map(_percent, found))
 
 
 def _percent(share: float | None) -> str:

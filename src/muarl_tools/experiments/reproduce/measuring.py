@@ -7,7 +7,7 @@ how much the models of different seeds differ is said beside them (lowest and hi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -19,16 +19,27 @@ from muarl.config.sections import RunConfig
 from muarl.config.stages import ReproduceConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode
-from muarl_tools.experiments.reproduce.plan import BASE, BOTH, COLD, MORE, RL, ArmEvaluation, Stage, evaluations, stages
-from muarl_tools.experiments.reproduce.running import is_finished
+from muarl_tools.experiments.reproduce.plan import (
+    BASE,
+    BOTH,
+    COLD,
+    MORE,
+    RL,
+    SFT,
+    TRAIN,
+    ArmEvaluation,
+    evaluations,
+    stages,
+)
+from muarl_tools.experiments.stages import Stage
 
 PAIRS = ((COLD, BASE), (RL, BASE), (BOTH, BASE), (RL, COLD), (BOTH, COLD), (BOTH, RL), (MORE, COLD), (BOTH, MORE))
 """The comparisons of arms: the first minus the second."""
-PHASES = {"sft": ("cold_start", ""), "rl": ("rl", "update/")}
+PHASES = {SFT: ("cold_start", ""), TRAIN: ("rl", "update/")}
 """What the rows of figures of a recipe's steps are called, and the beginning of an update's figures in them."""
 RESAMPLES = 10_000
-FLOORS = ("do_nothing", "always_transfer")
-"""The baselines of an evaluation's summary."""
+FLOORS = {"do_nothing": "doing nothing", "always_transfer": "always transferring"}
+"""The baselines of an evaluation's summary, and what they are called."""
 BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_error_rate", "truncated")
 
 
@@ -154,19 +165,19 @@ def measure(config: RunConfig, seeds: Sequence[int]) -> Reproduction:
     planned = stages(config, seeds)
     found: dict[str, list[ArmEvaluation]] = defaultdict(list)
     for evaluation in evaluations(config, seeds):
-        if is_finished(evaluation.stage):
+        if evaluation.stage.is_finished:
             found[evaluation.user].append(evaluation)
     training: dict[str, list[RunDirectory]] = defaultdict(list)
     for stage in planned:
-        if stage.recipe == "rl" and is_finished(stage):
+        if stage.recipe == TRAIN and stage.is_finished:
             training[stage.name.split("-")[0]].append(RunDirectory.at(stage.folder))
-    made = not config.reproduce.pretrained and is_finished(planned[0])
+    made = not config.reproduce.pretrained and planned[0].is_finished
     base = RunDirectory.at(planned[0].folder).read_json("summary") if made else {}
     return Reproduction(
         config,
         tuple(seeds),
         {user: _measured(config.reproduce, user, own) for user, own in found.items()},
-        sum(map(is_finished, planned)),
+        sum(stage.is_finished for stage in planned),
         len(planned),
         training,
         base,
@@ -179,7 +190,7 @@ def _learned(planned: Sequence[Stage]) -> dict[str, dict[str, list[dict[str, flo
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
     for stage in planned:
         phase, prefix = PHASES.get(stage.recipe, ("", ""))
-        if not phase or not is_finished(stage):
+        if not phase or not stage.is_finished:
             continue
         rows = [row for row in RunDirectory.at(stage.folder).read_metrics() if row.get("phase") == phase]
         if rows:
@@ -192,31 +203,26 @@ def _learned(planned: Sequence[Stage]) -> dict[str, dict[str, list[dict[str, flo
 def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]) -> ArmsMeasured:
     outcomes: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
     clean: dict[str, dict[int | None, dict[str, float]]] = defaultdict(dict)
-    figures: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    turns: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    hats: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    rows: dict[tuple[str, str, str], list[Mapping[str, float]]] = defaultdict(list)  # by kind, arm and environment
     floors: dict[str, dict[str, float]] = {}
     for one in found:
-        episodes = _episodes(one.stage)
+        episodes, summary = _episodes(one.stage), RunDirectory.at(one.stage.folder).read_json("summary")
+        outcomes[one.arm][one.seed], clean[one.arm][one.seed] = outcomes_of(episodes), clean_outcomes_of(episodes)
         for name, own in by_domain(episodes).items():
-            hats[one.arm][name].append({str(k): e.value for k, e in pass_hats(own).items()})
-        outcomes[one.arm][one.seed] = outcomes_of(episodes)
-        clean[one.arm][one.seed] = clean_outcomes_of(episodes)
+            rows["hats", one.arm, name].append({str(k): e.value for k, e in pass_hats(own).items()})
         for group, names in groups(wanted).items():
-            own = [e for e in episodes if e.task_id.split(":")[0] in names]
-            if own:
-                figures[one.arm][group].append(episode_metrics(own))
-        summary = RunDirectory.at(one.stage.folder).read_json("summary")
+            if own := [e for e in episodes if e.task_id.split(":")[0] in names]:
+                rows["figures", one.arm, group].append(episode_metrics(own))
         for name, shares in summary.get("next_turns", {}).items():
-            turns[one.arm][name].append(shares)
+            rows["turns", one.arm, name].append(shares)
         if one.arm == BASE:
             scores = summary.get("by_domain") or {one.stage.config.domains[0].name: summary}
             for name, block in scores.items():
                 floors[name] = {n: block[n] for n in FLOORS if block.get(n) is not None}
-    means = {arm: {group: _means(rows, BEHAVIOUR) for group, rows in own.items()} for arm, own in figures.items()}
-    right = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in turns.items()}
-    passed = {arm: {name: _means(rows, list(rows[0])) for name, rows in own.items()} for arm, own in hats.items()}
-    return ArmsMeasured(user, outcomes, floors, means, clean, right, passed)
+    means: dict[str, dict[str, dict[str, dict[str, float]]]] = defaultdict(lambda: defaultdict(dict))
+    for (kind, arm, name), each in rows.items():
+        means[kind][arm][name] = _means(each, BEHAVIOUR if kind == "figures" else list(each[0]))
+    return ArmsMeasured(user, outcomes, floors, means["figures"], clean, means["turns"], means["hats"])
 
 
 def _episodes(stage: Stage) -> list[Episode]:
@@ -232,17 +238,18 @@ def _episodes(stage: Stage) -> list[Episode]:
 
 def outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
     """Each task's success, the mean of its trials."""
-    tried: dict[str, list[bool]] = defaultdict(list)
-    for episode in scored(episodes):
-        tried[episode.task_id].append(is_success(episode.reward))
-    return {task: fmean(own) for task, own in tried.items()}
+    return _by_task(episodes, lambda episode: is_success(episode.reward))
 
 
 def clean_outcomes_of(episodes: Iterable[Episode]) -> dict[str, float]:
     """Each task's success without any violation, of the tasks whose episodes were all audited."""
+    return _by_task(episodes, without_violation)
+
+
+def _by_task(episodes: Iterable[Episode], of: Callable[[Episode], bool | None]) -> dict[str, float]:
     tried: dict[str, list[bool | None]] = defaultdict(list)
     for episode in scored(episodes):
-        tried[episode.task_id].append(without_violation(episode))
+        tried[episode.task_id].append(of(episode))
     return {task: fmean(bool(x) for x in own) for task, own in tried.items() if None not in own}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, RunConfig
 from muarl.config.stages import ReproduceConfig
+from muarl_tools.experiments.stages import Stage
 
 BASE, COLD, RL, BOTH, MORE = "base", "cold", "rl", "both", "more"
 ARMS = {BASE: "base", COLD: "cold start only", RL: "RL only", BOTH: "both", MORE: "further cold start"}
@@ -22,26 +23,17 @@ SECTIONS |= {MORE: SECTIONS[COLD]}
 """The sections about stages that each arm has come from. In a stage's own settings the others are at their defaults, so
 that what is changed of one stage leaves those valid that did not come from it."""
 EVALUATION = ("eval", "eval_user")
+SFT, TRAIN, EVALUATE = "muarl.recipes.sft", "muarl.recipes.rl", "muarl.recipes.evaluate"
+MAKE_BASE = "muarl_tools.experiments.reproduce.base"
+"""The modules that run the stages."""
+OF_OTHERS = (
+    "user_model", "user_model_in", "user_traits", "user_tasks", "intents", "arms", "further_cold_start", "unseen_tasks",
+)  # fmt: skip
+"""Settings of the reproduction that say which stages there are: a stage of its own has them at their defaults."""
 FURTHER_SEED = 1000
 """What is added to the seed of the cold start's tasks in a further cold start."""
 TURNS = 16
 """Turns of the wandering agents whose conversations the base reads, at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One run. ``config``: everything about it, ``resume`` aside. ``recipe``: the module of muarl.recipes that runs
-    it. ``needs``: stages that must be finished before."""
-
-    name: str
-    recipe: str
-    config: RunConfig
-    needs: tuple[str, ...] = ()
-
-    @property
-    def folder(self) -> Path:
-        """The run's folder."""
-        return self.config.run_dir
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +75,25 @@ def met_in(wanted: ReproduceConfig, user: str) -> tuple[str, ...]:
 
 def stages(config: RunConfig, seeds: Sequence[int]) -> list[Stage]:
     """All stages in an order in which they can be run."""
-    return _Plan(config).stages(seeds)
+    plan, wanted = _Plan(config), config.reproduce
+    found = [] if wanted.pretrained else [plan.base()]
+    made_by = {
+        COLD: (BASE, SFT, wanted.cold_start),
+        RL: (BASE, TRAIN, wanted.rl),
+        BOTH: (COLD, TRAIN, wanted.rl),
+        MORE: (COLD, SFT, wanted.cold_start),
+    }
+    for seed in seeds:
+        found += [plan.training(arm, seed, *how) for arm, how in made_by.items() if arm in arms_of(wanted)]
+    return found + [evaluation.stage for evaluation in evaluations(config, seeds)]
 
 
 def evaluations(config: RunConfig, seeds: Sequence[int]) -> list[ArmEvaluation]:
     """The evaluations of all arms."""
-    return _Plan(config).evaluations(seeds)
+    plan, wanted = _Plan(config), config.reproduce
+    users = (RULES, *wanted.user_traits, *(() if wanted.user_model is None else (MODEL,)))
+    arms = [(arm, seed) for arm in arms_of(wanted) for seed in ((None,) if arm == BASE else seeds)]
+    return [ArmEvaluation(arm, seed, user, plan.evaluation(arm, seed, user)) for user in users for arm, seed in arms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,136 +107,80 @@ class _Plan:
         """The folder that holds the runs."""
         return root_of(self.config.runs_dir, self.config.name)
 
-    def stages(self, seeds: Sequence[int]) -> list[Stage]:
-        """All stages in an order in which they can be run."""
-        wanted, arms = self.config.reproduce, arms_of(self.config.reproduce)
-        found, needs = ([], ()) if wanted.pretrained else ([self._base()], (BASE,))
-        base = self._base_checkpoint()
-        for seed in seeds:
-            cold = self._training(COLD, seed, base, "sft", wanted.cold_start, needs=needs)
-            rl = self._training(RL, seed, base, "rl", wanted.rl, needs=needs)
-            both = self._training(BOTH, seed, str(cold.folder), "rl", wanted.rl, needs=(cold.name,))
-            more = self._training(MORE, seed, str(cold.folder), "sft", wanted.cold_start, needs=(cold.name,))
-            found += [stage for arm, stage in ((COLD, cold), (RL, rl), (BOTH, both), (MORE, more)) if arm in arms]
-        return found + [evaluation.stage for evaluation in self.evaluations(seeds)]
+    def _start(self, arm: str, seed: int | None) -> tuple[str, tuple[str, ...]]:
+        """The checkpoint that an arm's stage leaves, and that stage's name; none where the base is somebody else's."""
+        if arm == BASE and self.config.reproduce.pretrained:
+            return self.config.model.checkpoint, ()
+        name = arm if seed is None or arm == BASE else f"{arm}-{seed}"
+        return str(base_folder(self.root / BASE) if arm == BASE else self.root / name), (name,)
 
-    def _base_checkpoint(self) -> str:
-        pretrained = self.config.reproduce.pretrained
-        return self.config.model.checkpoint if pretrained else str(base_folder(self.root / BASE))
-
-    def evaluations(self, seeds: Sequence[int]) -> list[ArmEvaluation]:
-        """The evaluations of all arms."""
-        root = self.root
-        users = (
-            RULES,
-            *self.config.reproduce.user_traits,
-            *(() if self.config.reproduce.user_model is None else (MODEL,)),
-        )
-        arms: list[tuple[str, int | None, str, str]] = [(BASE, None, BASE, self._base_checkpoint())]
-        trained = [arm for arm in arms_of(self.config.reproduce) if arm != BASE]
-        arms += [(arm, seed, f"{arm}-{seed}", str(root / f"{arm}-{seed}")) for arm in trained for seed in seeds]
-        return [
-            ArmEvaluation(arm, seed, user, self._evaluation(arm, name, folder, user))
-            for user in users
-            for arm, seed, name, folder in arms
-        ]
-
-    def _stage(self, name: str, recipe: str, needs: tuple[str, ...], uses: Sequence[str], **update: Any) -> Stage:
-        changed: dict[str, Any] = {"name": name, "runs_dir": self.root, "resume": None}
-        unset = RunConfig()
-        changed |= {
-            section: getattr(unset, section) for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses
-        }
-        users = ("user_model", "user_model_in", "user_traits", "user_tasks")
-        of_others = (*users, "intents", "arms", "further_cold_start", "unseen_tasks")
-        changed["reproduce"] = self.config.reproduce.model_copy(
-            update={name: getattr(unset.reproduce, name) for name in of_others}
-        )
-        return Stage(name, recipe, self.config.model_copy(update=changed | update), needs)
-
-    def _domains(self, names: Sequence[str]) -> tuple[DomainConfig, ...]:
-        """These environments in equal shares, of the size that the configuration has, with all their tasks."""
-        return tuple(DomainConfig(name=name, size=self.config.domains[0].size) for name in names)
-
-    def _played(self, names: Sequence[str]) -> tuple[DomainConfig, ...]:
-        """The same; those that RL plays with tasks of ``reproduce.intents`` only."""
-        wanted = self.config.reproduce
-        return tuple(
-            domain.model_copy(update={"intents": wanted.intents}) if domain.name in wanted.rl else domain
-            for domain in self._domains(names)
-        )
-
-    def _base(self) -> Stage:
-        start = start_folder(self.root / BASE)
-        return self._stage(
-            BASE,
-            "reproduce.base",
-            (),
-            SECTIONS[BASE],
-            domains=self._domains(self.config.reproduce.read),
-            model=self.config.model.model_copy(update={"checkpoint": str(start)}),
-            rollout=self.config.rollout.model_copy(update={"max_turns": min(TURNS, self.config.rollout.max_turns)}),
-        )
-
-    def _training(
+    def _stage(
         self,
-        arm: str,
-        seed: int,
-        start: str,
+        name: str,
         recipe: str,
-        environments: Sequence[str],
-        *,
-        needs: tuple[str, ...],
+        uses: Sequence[str],
+        start: tuple[str, tuple[str, ...]],
+        domains: Sequence[DomainConfig],
+        **update: Any,
     ) -> Stage:
-        update: dict[str, Any] = {}
-        if arm == MORE:
-            sft, steps = self.config.sft, self.config.reproduce.further_cold_start
-            # Other tasks, each shown once, from the rate at which a cold start begins.
-            seen = {
-                "steps": steps,
-                "epochs": None,
-                "demonstrations": steps * sft.batch,
-                "seed": sft.seed + FURTHER_SEED,
-            }
-            update["sft"] = sft.model_copy(update=seen)
-        return self._stage(
-            f"{arm}-{seed}",
-            recipe,
-            needs,
-            SECTIONS[arm],
-            seed=seed,
-            domains=self._played(environments),
-            model=self.config.model.model_copy(update={"checkpoint": start}),
-            **update,
-        )
+        """A stage that begins at ``start``; the sections that it does not use, and what it does not ask of the
+        reproduction, are at their defaults."""
+        unset, (checkpoint, needs) = RunConfig(), start
+        unused = [section for section in (*SECTIONS[BOTH], *EVALUATION) if section not in uses]
+        wanted = {key: getattr(unset.reproduce, key) for key in OF_OTHERS}
+        changed = {
+            "name": name,
+            "runs_dir": self.root,
+            "resume": None,
+            "domains": tuple(domains),
+            "model": self.config.model.model_copy(update={"checkpoint": checkpoint}),
+            "reproduce": self.config.reproduce.model_copy(update=wanted),
+        }
+        changed |= {section: getattr(unset, section) for section in unused}
+        return Stage(name, self.config.model_copy(update=changed | update), recipe, needs=needs)
 
-    def _evaluation(self, arm: str, name: str, checkpoint: str, user: str) -> Stage:
-        wanted, each = self.config.reproduce, self.config.eval.tasks
+    def _domains(self, names: Sequence[str], intents: tuple[str, ...] = ()) -> tuple[DomainConfig, ...]:
+        """These environments in equal shares, of the size that the configuration has; those that RL plays with tasks of
+        these intents only, if any."""
+        size, played = self.config.domains[0].size, self.config.reproduce.rl
+        return tuple(DomainConfig(name=n, size=size, intents=intents if n in played else ()) for n in names)
+
+    def base(self) -> Stage:
+        """The base of all arms."""
+        rollout = self.config.rollout.model_copy(update={"max_turns": min(TURNS, self.config.rollout.max_turns)})
+        start, domains = str(start_folder(self.root / BASE)), self._domains(self.config.reproduce.read)
+        return self._stage(BASE, MAKE_BASE, SECTIONS[BASE], (start, ()), domains, rollout=rollout)
+
+    def training(self, arm: str, seed: int, after: str, recipe: str, environments: Sequence[str]) -> Stage:
+        """The stage that makes an arm what it is, beginning where another arm's ends."""
+        sft, update = self.config.sft, dict[str, Any]()
+        if arm == MORE:  # other tasks, each shown once, from the rate at which a cold start begins
+            steps = self.config.reproduce.further_cold_start
+            seen = {"steps": steps, "epochs": None, "demonstrations": steps * sft.batch}
+            update["sft"] = sft.model_copy(update={**seen, "seed": sft.seed + FURTHER_SEED})
+        domains = self._domains(environments, self.config.reproduce.intents)
+        start = self._start(after, seed)
+        return self._stage(f"{arm}-{seed}", recipe, SECTIONS[arm], start, domains, seed=seed, **update)
+
+    def evaluation(self, arm: str, seed: int | None, user: str) -> Stage:
+        """An arm with one kind of user."""
+        wanted, own, each = self.config.reproduce, self.config.eval_user, self.config.eval.tasks
         names = met_in(wanted, user)
-        update: dict[str, Any] = {}
         if user == MODEL:
-            update["eval_user"] = UserConfig(
-                kind="sampled", checkpoint=wanted.user_model, seed=self.config.eval_user.seed
-            )
+            own = UserConfig(kind="sampled", checkpoint=wanted.user_model, seed=own.seed)
         elif user != RULES:
-            update["eval_user"] = self.config.eval_user.model_copy(update={"traits": UserConfig(traits=user).traits})
+            own = own.model_copy(update={"traits": UserConfig(traits=user).traits})
         if user != RULES:
             each = wanted.user_tasks or each
-        domains = self._played(names)
+        domains = self._domains(names, wanted.intents)
         total = None if each is None else each * len(names)
         if each is not None and user == RULES and wanted.unseen_tasks is not None:
             counts = [each if name in wanted.rl else wanted.unseen_tasks for name in names]
             domains = tuple(d.model_copy(update={"weight": float(n)}) for d, n in zip(domains, counts, strict=True))
             total = sum(counts)
         # Doing nothing is the same beside every arm, and single turns are those of the expert's users: measured once.
-        once = {"baseline": name == BASE, "next_turns": self.config.eval.next_turns if user == RULES else 0}
-        update["eval"] = self.config.eval.model_copy(update={"tasks": total, **once})
-        return self._stage(
-            f"eval-{name}" + ("" if user == RULES else f"-{user}"),
-            "evaluate",
-            () if name == BASE and self.config.reproduce.pretrained else (name,),
-            (*SECTIONS[arm], *EVALUATION),
-            domains=domains,
-            model=self.config.model.model_copy(update={"checkpoint": checkpoint}),
-            **update,
-        )
+        once = {"baseline": arm == BASE, "next_turns": self.config.eval.next_turns if user == RULES else 0}
+        measured = self.config.eval.model_copy(update={"tasks": total, **once})
+        name = f"eval-{arm}{'' if seed is None else f'-{seed}'}{'' if user == RULES else f'-{user}'}"
+        uses = (*SECTIONS[arm], *EVALUATION)
+        return self._stage(name, EVALUATE, uses, self._start(arm, seed), domains, eval=measured, eval_user=own)

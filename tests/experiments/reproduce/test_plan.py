@@ -10,8 +10,9 @@ from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
 from muarl.config.sections import RunConfig
 from muarl.observe.rundir import RunDirectory
-from muarl_tools.experiments.reproduce import running
-from muarl_tools.experiments.reproduce.plan import Stage, base_folder, evaluations, root_of, stages
+from muarl_tools.experiments import stages as experiments
+from muarl_tools.experiments.reproduce.plan import base_folder, evaluations, root_of, stages
+from muarl_tools.experiments.stages import Experiment, Stage
 
 
 @pytest.fixture
@@ -163,21 +164,22 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
             if config.name == "both-0" and not config.resume:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(running.importlib, "import_module", lambda name: Recipe)
+    monkeypatch.setattr(experiments.importlib, "import_module", lambda name: Recipe)
     return seen
 
 
 def test_the_same_command_goes_on_where_it_stopped(config: RunConfig, ran: list[tuple[str, bool]]) -> None:
     said: list[str] = []
     with pytest.raises(KeyboardInterrupt):
-        running.run(config, [0], said.append)
+        Experiment(stages(config, [0])).run(said.append)
     assert [name for name, _ in ran] == ["base", "cold-0", "rl-0", "both-0"]
     ran.clear()
-    found = running.run(config, [0], said.append)
+    again = Experiment(stages(config, [0]))
+    again.run(said.append)
     assert ran[0] == ("both-0", True) and not any(resumed for _, resumed in ran[1:])
-    assert len(ran) == 5 and all(map(running.is_finished, found))
+    assert len(ran) == 5 and all(stage.is_finished for stage in again.stages)
     ran.clear()
-    running.run(config, [0, 1], said.append)
+    Experiment(stages(config, [0, 1])).run(said.append)
     assert [name for name, _ in ran] == ["cold-1", "rl-1", "both-1", "eval-cold-1", "eval-rl-1", "eval-both-1"]
     assert "Stage 1 of 15: base: finished before." in said[-15:][0] or any("finished before" in s for s in said[-15:])
 
@@ -186,9 +188,9 @@ def test_stages_of_other_settings_are_refused_before_anything_runs(
     config: RunConfig, ran: list[tuple[str, bool]]
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        running.run(config, [0], print)
+        Experiment(stages(config, [0])).run(print)
     ran.clear()
     other = config.model_copy(update={"rl": config.rl.model_copy(update={"lr": 0.5})})
     with pytest.raises(ConfigError, match=r"begun with other settings \(rl.lr\)"):
-        running.run(other, [0], print)
+        Experiment(stages(other, [0])).run(print)
     assert ran == []

@@ -17,7 +17,7 @@ from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_tools.experiments.reproduce import page, paper
 from muarl_tools.experiments.reproduce.measuring import ArmsMeasured, measure, sign_flips
-from muarl_tools.experiments.reproduce.plan import evaluations, stages
+from muarl_tools.experiments.reproduce.plan import SFT, TRAIN, evaluations, stages
 from muarl_tools.experiments.reproduce.sheets import sheets
 
 
@@ -81,7 +81,7 @@ def saved(tmp_path: Path) -> RunConfig:
         run = RunDirectory(stage.config.runs_dir, stage.name)
         run.write_config(stage.config.model_dump(mode="json"))
         run.write_status("finished")
-        if stage.recipe == "rl":
+        if stage.recipe == TRAIN:
             for step in range(4):
                 run.log({"success": step / 4, "turns": 9.0 - step}, phase="rl", step=step)
     for one in evaluations(config, [0, 1])[:-1]:
@@ -96,11 +96,11 @@ def saved(tmp_path: Path) -> RunConfig:
 def test_the_page_has_the_paper_s_figures_beside_ours(saved: RunConfig) -> None:
     found = measure(saved, [0, 1])
     assert (found.done, found.planned) == (13, 14)
-    written = page.write_page(found)
+    written = page.write_page(found, sheets(found))
     tables, html = written.with_suffix(".md").read_text(), written.read_text()
-    by_key = {sheet.key: sheet for sheet in sheets(found)}
+    by_key = sheets(found)
     rows = {row[0]: row for row in by_key["ablation"].rows}
-    assert rows["base"][1].startswith("10.0 (") and rows["RL only"][1].endswith("; 50.0 to 50.0")
+    assert rows["base"][1].startswith("10.0 (") and rows["RL only"][1].endswith(";\n50.0 to 50.0")
     assert rows["both"][-2:] == ("67.3", "45.4") and rows["doing nothing"][1:4] == ("5.0",) * 3
     training = {row[0]: row for row in by_key["training"].rows}
     assert training["RL only"][2:4] == ("0.0% → 75.0%", "9.0 → 6.0")
@@ -121,10 +121,10 @@ def test_the_page_says_what_a_reward_of_the_outcome_alone_costs(saved: RunConfig
             assert found.verdict is not None
             found.verdict = replace(found.verdict, audit={"violations": float(number % 10 >= 2)})
         run.write_episodes("eval", played)
-    by_key = {sheet.key: sheet for sheet in sheets(measure(saved, [0, 1]))}
+    by_key = sheets(measure(saved, [0, 1]))
     base, *_, both = by_key["obeying"].rows[0][1:]
     assert base.startswith("10.0 (") and both.startswith("20.0 ("), "of the 80% that it solves"
-    assert "outcome alone, as in the paper: where it played, 75% of the successes" in by_key["obeying"].note
+    assert "outcome alone, as in the paper: where it played, 75% of the successes" in by_key["obeying"].about
 
 
 def test_with_one_seed_there_is_no_word_of_a_lowest_and_a_highest(saved: RunConfig) -> None:
@@ -137,13 +137,13 @@ def test_a_missing_arm_is_a_blank_and_no_error(saved: RunConfig) -> None:
     for one in evaluations(saved, [0, 1]):
         if one.arm in ("both", "base"):
             (one.stage.folder / "status.json").unlink(missing_ok=True)
-    rows = {row[0]: row for row in {s.key: s for s in sheets(measure(saved, [0, 1]))}["ablation"].rows}
+    rows = {row[0]: row for row in sheets(measure(saved, [0, 1]))["ablation"].rows}
     assert rows["both"][1] == rows["base"][1] == "–" and rows["RL only"][1].startswith("50.0")
 
 
 def test_the_page_says_so_where_only_some_requests_were_played(tmp_path: Path) -> None:
     config = load_config("reproduce-cancel", [f"runs_dir={tmp_path}"])
-    rows = {row[0]: row for row in sheets(measure(config, [0]))[0].rows}
+    rows = {row[0]: row for row in sheets(measure(config, [0]))["stages"].rows}
     assert rows["RL"][2] == "retail, airline (only cancel)"
     assert rows["evaluation"][2] == "retail, airline (only cancel), telecom, bfcl, acebench, clinic"
     assert "cancel" not in rows["base"][2] + rows["cold start"][2]
@@ -157,8 +157,8 @@ def test_a_known_model_s_page_has_the_control_and_what_each_arm_learned_from(tmp
         run = RunDirectory(stage.config.runs_dir, stage.name)
         run.write_config(stage.config.model_dump(mode="json"))
         run.write_status("finished")
-        if stage.recipe in ("sft", "rl"):
-            phase, prefix = ("cold_start", "") if stage.recipe == "sft" else ("rl", "update/")
+        if stage.recipe in (SFT, TRAIN):
+            phase, prefix = ("cold_start", "") if stage.recipe == SFT else ("rl", "update/")
             for step in range(2):
                 run.log({f"{prefix}tokens": 1000.0, f"{prefix}loss_tokens": 250.0}, phase=phase, step=step)
     shares = {"calls": 20.0, "words": 10.0, "call_right": 0.5, "call_tools_right": 0.75, "words_kept": 0.9}
@@ -169,9 +169,9 @@ def test_a_known_model_s_page_has_the_control_and_what_each_arm_learned_from(tmp
         )
         run.write_summary({"by_domain": {}, "next_turns": {"retail-generated": shares}})
     found = measure(config, [0])
-    tables = page.write_page(found).with_suffix(".md").read_text()
-    by_key = {sheet.key: sheet for sheet in sheets(found)}
-    assert tables.startswith("# Arms from smollm2") and "the base is smollm2" in by_key["stages"].note
+    tables = page.write_page(found, sheets(found)).with_suffix(".md").read_text()
+    by_key = sheets(found)
+    assert tables.startswith("# Arms from smollm2") and "the base is smollm2" in by_key["stages"].about
     stages_shown = {row[0]: row for row in by_key["stages"].rows}
     assert "base" not in stages_shown and "1,200 other demonstrations" in stages_shown["further cold start"][1]
     assert "10 held-out tasks of each environment of RL, 4 of each other one" in stages_shown["evaluation"][1]
@@ -202,9 +202,9 @@ def test_several_tries_and_other_users_have_tables_of_their_own(tmp_path: Path) 
         run = RunDirectory.at(one.stage.folder)
         run.write_episodes("eval", played)
         run.write_summary({"do_nothing": 0.125, "always_transfer": 0.25})
-    by_key = {sheet.key: sheet for sheet in sheets(measure(config, [0]))}
-    assert by_key["hats"].rows[0][:4] == ("retail", "base", "62.5", "50.0") and "from 2 of each" in by_key["hats"].note
-    assert by_key["hats"].head[-2:] == ("pass^1", "pass^2")
+    by_key = sheets(measure(config, [0]))
+    assert by_key["hats"].rows[0][:4] == ("retail", "base", "62.5", "50.0") and "from 2 of each" in by_key["hats"].about
+    assert [c.head for c in by_key["hats"].columns[-2:]] == ["pass^1", "pass^2"]
     assert by_key["worlds-hard"].title == "Every environment, hard users"
     assert by_key["worlds-hard"].rows[0][2:4] == ("12.5", "25.0")
     assert by_key["worlds-hard"].rows[0][4].startswith("12.5 (")

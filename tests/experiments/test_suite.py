@@ -74,24 +74,24 @@ def test_each_benchmark_is_scored_by_its_own_figure_with_the_floor_beside_it() -
         "bfcl-v3": summary(0.4, benchmark={"figures": {"overall": 0.35, "base": 0.5}}),
         "acebench-en": summary(0.9, benchmark={"figures": {"agent": 0.8}}, trained_on_benchmark=True),
     }
-    rows = {(r.benchmark, r.metric): r for r in suite.rows_of("paper", given)}
-    assert rows["TAU2 retail", "success"].score == 0.5
-    assert rows["TAU2 retail", "success"].note == "out of budget"
-    assert rows["TAU2 airline", "success"].note == "not played" and rows["TAU2 airline", "success"].score is None
-    assert rows["TAU2 telecom", "criteria met"].score == 0.6
-    assert rows["BFCL-V3 multi-turn", "mean of the four categories"].score == 0.35, "not the mean of all episodes"
+    rows = {(r["benchmark"], r["metric"]): r for r in suite.rows_of("paper", given)}
+    assert rows["TAU2 retail", "success"]["score"] == 0.5
+    assert rows["TAU2 retail", "success"]["note"] == "out of budget"
+    assert rows["TAU2 airline", "success"]["note"] == "not played" and rows["TAU2 airline", "success"]["score"] is None
+    assert rows["TAU2 telecom", "criteria met"]["score"] == 0.6
+    assert rows["BFCL-V3 multi-turn", "mean of the four categories"]["score"] == 0.35, "not the mean of all episodes"
     ace = rows["ACEBench agent", "end-to-end, mean of the two categories"]
-    assert (ace.score, ace.note, ace.do_nothing) == (0.8, "trained on it", 0.05)
+    assert (ace["score"], ace["note"], ace["do_nothing"]) == (0.8, "trained on it", 0.05)
     share = {"value": 0.3, "interval": [0.2, 0.4], "n": 4}
     given["tau2-airline"] = summary(0.5)
     given["tau2-airline"]["evaluation"]["success_without_violation"] = share
-    checked = next(r for r in suite.rows_of("paper", given) if r.benchmark == "TAU2 airline")
-    assert (checked.without_violation, checked.interval_without_violation) == (0.3, (0.2, 0.4))
-    head, _, airline, *_ = suite.cells_of([rows["TAU2 retail", "success"], checked])
+    checked = next(r for r in suite.rows_of("paper", given) if r["benchmark"] == "TAU2 airline")
+    assert (checked["without_violation"], checked["interval_without_violation"]) == (0.3, (0.2, 0.4))
+    shown = suite.table_of([rows["TAU2 retail", "success"], checked])
+    head, airline = [column.head for column in shown.columns], shown.rows[1]
     assert airline[head.index("without violation, %")] == "30.0" and "20.0 to 40.0" in airline
-    cells = suite.cells_of(list(rows.values()))
-    assert "not checked" in cells[1]
-    assert len({len(line) for line in cells}) == 1 and "4 of 8" in cells[1] and "do nothing, %" in cells[0]
+    first = suite.table_of(list(rows.values())).rows[0]
+    assert "not checked" in first and "4 of 8" in first and "do nothing, %" in head
 
 
 def test_all_that_is_missing_is_told_before_anything_is_asked(
