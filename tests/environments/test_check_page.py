@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.domains.checking import Check, KeptRule, Problem, RuleKeeper, RuleTable
-from muarl_tools.check_environment import every as checks
-from muarl_tools.check_environment.every import CheckOutcome
-from muarl_tools.check_environment.page import CheckPage, page_of
+from muarl_tools.checks.environment import rules as checks
+from muarl_tools.checks.environment.page import CheckPage, page_of
+from muarl_tools.checks.environment.rules import CheckOutcome
 
 EVIL = "</td><script>alert(1)</script><img src=x onerror=y>"
 RULES = RuleTable(

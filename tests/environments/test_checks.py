@@ -13,10 +13,10 @@ from muarl.cli.main import app
 from muarl.domains.checking import Check, Checked, NotChecked, Problem
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_environment, load_reference
-from muarl_tools.check_environment.context import CheckContext, PromptModel
-from muarl_tools.check_environment.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
-from muarl_tools.check_environment.every import CHECKS, CheckOutcome, run_check, run_checks
-from muarl_tools.check_environment.parts import prompt
+from muarl_tools.checks.environment.declarations import prompt
+from muarl_tools.checks.environment.other_process import TaskRequest, fingerprints, fingerprints_elsewhere
+from muarl_tools.checks.environment.rules import CHECKS, CheckOutcome, run_check, run_checks
+from muarl_tools.checks.environment.samples import CheckContext, PromptModel
 from muarl_tools.commands.domains import _print_result, _prompt_model
 from support.parking import write_parking
 from support.zoo import write_zoo

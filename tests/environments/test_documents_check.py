@@ -11,8 +11,8 @@ from muarl import Action, Database, Environment, KnowledgeDomain, Task, discover
 from muarl.basics.errors import DataError
 from muarl.domains.checking import Checked
 from muarl.retrieval.documents import Document
-from muarl_tools.check_environment.context import CheckContext
-from muarl_tools.check_environment.documents import documents
+from muarl_tools.checks.environment.documents import documents
+from muarl_tools.checks.environment.samples import CheckContext
 
 
 class Marina(KnowledgeDomain):

@@ -23,9 +23,9 @@ from muarl.environments.play import play_in
 from muarl.rewards.outcome import score
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import StopReason
-from muarl_tools.check_tasks.page import page_of
-from muarl_tools.check_tasks.run import TaskReport, check_source
-from muarl_tools.check_tasks.sources import TaskSource, open_source
+from muarl_tools.checks.tasks.page import page_of
+from muarl_tools.checks.tasks.report import TaskReport, check_source
+from muarl_tools.checks.tasks.sources import TaskSource, open_source
 from muarl_tools.commands.tasks_check import _print
 from muarl_worlds.environments.retail import RETAIL
 
@@ -160,11 +160,11 @@ def test_tasks_check_warns_of_each_before_training(
 
 def test_what_the_warnings_say(reports: dict[str, TaskReport]) -> None:
     (idle,) = reports["DO_NOTHING"].overall
-    assert "do-nothing" in idle.evidence and "always-transfer" in idle.evidence and f"of {COUNT}" in idle.evidence
+    assert "do-nothing" in idle.what and "always-transfer" in idle.what and f"of {COUNT}" in idle.what
     failed = next(f for f in reports["DO_NOTHING"].findings if f.rule == "expert-fails")
-    assert "gold actions write" in failed.evidence
+    assert "gold actions write" in failed.what
     wrong = [f for f in reports["SLOPPY"].findings if f.rule == "wrong-write-earns"]
-    assert len(wrong) > COUNT / 3 and "earns the reward 1" in wrong[0].evidence
+    assert len(wrong) > COUNT / 3 and "earns the reward 1" in wrong[0].what
     shown = reports["LEAKY"].to_json()
     assert [f["rule"] for f in shown["overall"]] == ["asking-unpaid"]
     assert shown["experts"][1] == {"agent": "expert-unasked", "solved": COUNT, "tasks": COUNT}

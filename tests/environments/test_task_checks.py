@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.domains.tasks import Action, Task
-from muarl_tools.check_tasks.findings import RULES
-from muarl_tools.check_tasks.run import check_source
-from muarl_tools.check_tasks.sources import open_source
+from muarl_tools.checks.tasks.report import check_source
+from muarl_tools.checks.tasks.rules import RULES
+from muarl_tools.checks.tasks.sources import open_source
 from support.checked_tasks import (
     ADDRESS,
     FIND,
@@ -90,8 +90,8 @@ WRONG = {
 @pytest.mark.parametrize("rule", WRONG)
 def test_finds_the_seeded_mistake(rule: str) -> None:
     findings = [f for f in found(shop_source(WRONG[rule])) if f.rule == rule]
-    assert findings and findings[0].task == "right" and findings[0].split == "test"
-    assert findings[0].evidence and findings[0].remedy and rule in RULES
+    assert findings and findings[0].where == "right" and findings[0].split == "test"
+    assert findings[0].what and findings[0].remedy and rule in RULES
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_value_that_the_user_is_meant_to_mistake_is_a_note() -> None:
 def test_duplicates_within_and_across_splits() -> None:
     again = replace(RIGHT, id="again", scenario=RIGHT.scenario.replace("and use", "using"))
     source = shop_source(splits={"train": [RIGHT, again], "test": [replace(again, id="third")]})
-    assert [(f.rule, f.task) for f in found(source) if f.rule.startswith("duplicate")] == [
+    assert [(f.rule, f.where) for f in found(source) if f.rule.startswith("duplicate")] == [
         ("duplicate-across-splits", "third"), ("duplicate", "again"),
     ]  # fmt: skip
     other = replace(RIGHT, id="other", actions=(FIND, CANCEL))

@@ -13,8 +13,8 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.basics.web.addresses import listen
-from muarl_tools.check_user.proxy.http import ProxyServer
-from muarl_tools.check_user.proxy.service import GuardingProxy, ProxySettings
+from muarl_tools.checks.user.proxy.http import ProxyServer
+from muarl_tools.checks.user.proxy.service import GuardingProxy, ProxySettings
 from support.fake_openai import CUT, Answer, FakeOpenAI, call, completion, nonsense, status, text
 
 SCENARIO = "You are Ann Lee. Your zip code is 53111. You want to cancel #W1112223."

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from muarl.basics.web.addresses import listen
-from muarl_tools.check_user.proxy.http import ProxyServer
-from muarl_tools.check_user.proxy.service import GuardingProxy, ProxySettings
+from muarl_tools.checks.user.proxy.http import ProxyServer
+from muarl_tools.checks.user.proxy.service import GuardingProxy, ProxySettings
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
 from support.other_side import TAU2, ask
 
