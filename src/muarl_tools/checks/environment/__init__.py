@@ -1,5 +1,4 @@
-"""What must hold of every environment, as checks that say what is wrong, where, and what to do about it.
+"""``muarl domains check``: what must hold of every environment, as checks that say what is wrong and where.
 
-``run_checks`` in ``every`` runs them all. ``muarl domains check NAME`` prints what they find, and the tests run them on
-every environment that comes with muarl.
+``rules`` lists them all and runs them; the tests run them on every environment that comes with muarl.
 """

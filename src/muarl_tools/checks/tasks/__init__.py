@@ -1,5 +1,4 @@
-"""Whether tasks are right: what is wrong with a benchmark's, a generator's or a log's tasks, by rule (``muarl tasks
-check``; docs/tasks-check.md).
+"""``muarl tasks check``: what is wrong with a benchmark's, a generator's or a log's tasks (docs/tasks-check.md).
 
-``open_source`` finds the tasks, ``check_source`` looks at them, ``fixing`` writes the fixed ones.
+``sources`` finds the tasks, ``rules`` lists what is looked for, ``report`` looks, ``fixes`` writes the fixed ones.
 """
