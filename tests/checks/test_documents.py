@@ -70,7 +70,7 @@ def test_nothing_is_wrong_with_a_sound_folder(tmp_path: Path) -> None:
         ),
         ({"x.md": "# Pumps\n\nThen `move_boats_17`."}, "did you mean 'move_boat_17'?"),
         ({"x.md": "# Pumps\n\nDone by `pump(boat)`."}, "it names the tool 'pump'"),
-        ({"desk/moving.md": "# Moving boats\n\nBy hand."}, "tool move_boat_17 (test_documents_check.py, line"),
+        ({"desk/moving.md": "# Moving boats\n\nBy hand."}, "tool move_boat_17 (test_documents.py, line"),
         (
             {"x.md": "# Pumps\n\n[a](../crane.md) [b](desk/moving.markdown)"},
             "it links to ../crane.md, which there is not",

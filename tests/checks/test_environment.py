@@ -178,7 +178,7 @@ def test_an_expert_that_hears_only_the_first_word_of_a_reply_is_found(tmp_path: 
 
 
 def test_every_check_has_a_fault_that_it_finds() -> None:
-    needs_more = {"red-team", "documents", "prompt"}  # tests/users/redteam, test_documents_check.py, and below
+    needs_more = {"red-team", "documents", "prompt"}  # tests/users/redteam, test_documents.py, and below
     assert set(FAULTS) | needs_more == {check.name for check in CHECKS}
     assert all(check.about.endswith(".") for check in CHECKS)
 

@@ -16,7 +16,7 @@ from muarl.types.episode import StopReason, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedActions:
     """A world after a task's history and some actions. ``messages``: all that was said and called. ``failed``: whether
     one of the actions did."""
 
@@ -34,7 +34,7 @@ class Replayed:
 
 
 @asynccontextmanager
-async def replayed(domain: Domain, task: Task, actions: Sequence[Action] = ()) -> AsyncIterator[Replayed]:
+async def replayed(domain: Domain, task: Task, actions: Sequence[Action] = ()) -> AsyncIterator[ReplayedActions]:
     """A world of the task in which these actions are made, each whether or not one before it failed. It is closed in
     the end. ReplayError for a history that cannot be replayed; InfrastructureError where no world can be had."""
     world = domain.world(task)
@@ -50,7 +50,7 @@ async def replayed(domain: Domain, task: Task, actions: Sequence[Action] = ()) -
                 said = Message("tool", result.content, tool_call_id=call.id, name=call.name, error=result.error)
                 messages.append(said)
                 failed |= result.error
-        yield Replayed(task, world, messages, failed)
+        yield ReplayedActions(task, world, messages, failed)
     finally:
         await world.aclose()
 

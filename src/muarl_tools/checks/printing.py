@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from muarl.domains.checking import CheckFinding, Fix
-from muarl.pages.markup import Html, join, tag
+from muarl.pages.markup import Child, Html, join, tag
 
 
 def lines_of(finding: CheckFinding, where: str) -> Iterator[str]:
@@ -25,6 +25,11 @@ def html_of(finding: CheckFinding) -> Html:
         tag("span", _sentence(finding.remedy), class_="soft") if finding.remedy else None,
         [tag("p", _fixed(fix)) for fix in finding.fixes],
     )
+
+
+def row_of(head: Child, cells: Iterable[Child]) -> Html:
+    """A row of a table of figures."""
+    return tag("tr", tag("th", head, scope="row"), [tag("td", cell, class_="n") for cell in cells])
 
 
 def _sentence(text: str) -> str:

@@ -46,19 +46,17 @@ def floors(context: CheckContext) -> Checked:
     if transfer is not None:
         served["always-transfer"] = _floor(context, tasks, transfer)
     found = []
+    remedy = (
+        "Make fewer tasks in which nothing is to be done, or let them require an answer: COMMUNICATE in reward_basis, "
+        "with communicate_info"
+    )
     for name, several in served.items():
         share = len(several) / len(tasks)
         if share >= FLOOR + _slack(len(tasks)):
             intents = Counter(str(task.tags.get("intent", "no intent")) for task in several)
             most, count = intents.most_common(1)[0]
-            found.append(
-                Problem(
-                    f"{name} earns {share:.1%} of the reward (most of it, {count} of {len(several)}, with {most})",
-                    "",
-                    "Make fewer tasks in which nothing is to be done, or let them require an answer: COMMUNICATE in "
-                    "reward_basis, with communicate_info",
-                )
-            )
+            what = f"{name} earns {share:.1%} of the reward (most of it, {count} of {len(several)}, with {most})"
+            found.append(Problem(what, remedy=remedy))
     measured = ", ".join(f"{name} {len(several) / len(tasks):.1%}" for name, several in served.items())
     return Checked(f"{measured} of {len(tasks)} tasks", tuple(found))
 
@@ -97,15 +95,11 @@ async def _paid(domain: Domain, tasks: Sequence[Task], transfer: ToolSpec | None
 def patience(context: CheckContext) -> Checked:
     """A user gives up on an agent that does nothing; no limit has to end the conversation."""
     played = context.idle_episodes()
-    found = [
-        Problem(
-            f"its user goes on for {len(episode.messages)} messages with an agent that does nothing",
-            of_task(task),
-            "Let the user say ###STOP### after a few useless answers",
-        )
-        for task, episode in played
-        if not episode.stop.chosen and episode.stop is not StopReason.INFRASTRUCTURE
-    ]
+    found = []
+    for task, episode in played:
+        if not episode.stop.chosen and episode.stop is not StopReason.INFRASTRUCTURE:
+            what = f"its user goes on for {len(episode.messages)} messages with an agent that does nothing"
+            found.append(Problem(what, of_task(task), "Let the user say ###STOP### after a few useless answers"))
     longest = max(len(episode.messages) for _, episode in played)
     return Checked(f"{len(played)} conversations, at most {longest} messages", (*found, *lost_of(context, played)))
 
@@ -148,15 +142,11 @@ def conduct(context: CheckContext) -> Checked:
     for task, episode in played:
         for finding in findings_of(context, task, episode):
             found.setdefault(finding.rule, []).append((task, finding))
-    problems = [
-        Problem(
-            f"the audit finds {rule} in {len({t.id for t, _ in several})} of {len(played)} conversations of the "
-            f"expert: {several[0][1].text}",
-            of_task(several[0][0]),
-            "Let the expert keep the policy, or correct the audit's rules",
-        )
-        for rule, several in found.items()
-    ]
+    problems = []
+    for rule, several in found.items():
+        (first, finding), tasks = several[0], len({task.id for task, _ in several})
+        what = f"the audit finds {rule} in {tasks} of {len(played)} conversations of the expert: {finding.text}"
+        problems.append(Problem(what, of_task(first), "Let the expert keep the policy, or correct the audit's rules"))
     metrics = {"malformed_calls": "makes calls that cannot be read", "repeated_calls": "repeats calls"}
     for name, what in metrics.items():
         bad = next((t for t, e in played if e.verdict is not None and e.verdict.audit.get(name) and _once(t)), None)
@@ -198,16 +188,13 @@ def user_texts(context: CheckContext) -> Checked:
         for error in find_user_errors(task, episode.messages, user_tools=allowed):
             said = episode.messages[error.turn].content or ""
             found.setdefault(error.rule, []).append((task, f"{error.detail}, in {_short(said)}"))
-    place = place_of(context.environment.rule_based_user)
-    problems = tuple(
-        Problem(
-            f"its user{place} {RULES[rule]}, in {len(several)} of {len(played)} conversations: {several[0][1]}",
-            of_task(several[0][0]),
-            "Say it in other words, or tell it in the scenario: such conversations are dropped from demonstrations",
-        )
-        for rule, several in found.items()
-    )
-    return Checked(f"{sum(len(e.messages) for _, e in played)} messages", problems)
+    place, problems = place_of(context.environment.rule_based_user), []
+    remedy = "Say it in other words, or tell it in the scenario: such conversations are dropped from demonstrations"
+    for rule, several in found.items():
+        first, said = several[0]
+        what = f"its user{place} {RULES[rule]}, in {len(several)} of {len(played)} conversations: {said}"
+        problems.append(Problem(what, of_task(first), remedy))
+    return Checked(f"{sum(len(e.messages) for _, e in played)} messages", tuple(problems))
 
 
 def personas(context: CheckContext) -> Checked:

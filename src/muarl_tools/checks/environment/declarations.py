@@ -44,17 +44,14 @@ def tools(context: CheckContext) -> Checked:
     """Every tool has a name, a description and a JSON schema that a server takes."""
     domain = context.domain
     found = [problem for side in SIDES for spec in domain.tool_specs(side) for problem in _of_spec(domain, spec)]
-    names = domain.tool_names()
-    writes = [name for name in names if domain.kind_of(name) == "write"]
-    return Checked(f"{len(names)} tools, {len(writes)} of them write", tuple(found))
+    return Checked(f"{len(domain.tool_names())} tools, {len(context.writing)} of them write", tuple(found))
 
 
 def _of_spec(domain: Domain, spec: ToolSpec) -> Iterator[Problem]:
     where = of_tool(domain, spec.name)
     if not TOOL_NAME.fullmatch(spec.name):
-        yield Problem(
-            "its name is refused by OpenAI-compatible servers", where, "Use letters, digits, _ and -, at most 64"
-        )
+        remedy = "Use letters, digits, _ and -, at most 64"
+        yield Problem("its name is refused by OpenAI-compatible servers", where, remedy)
     if (spec.description or "").strip() in ("", spec.name):
         yield Problem("the agent sees only its name", where, "Give it a docstring that says what it does")
     try:
@@ -96,18 +93,12 @@ def audit_rules(context: CheckContext) -> Checked:
     domains = [environment.make_domain(size) for size in environment.sizes or (None,)]
     known = {name for domain in domains for side in SIDES for name in domain.tool_names(side)}
     named = _named(rules)
-    found = [
-        Problem(
-            f"AuditRules.{field} names the tool {tool!r}, which there is not{nearest(tool, sorted(known))}",
-            "",
-            "It checks nothing as it is: correct the name or remove it",
-        )
-        for field, names in named.items()
-        for tool in sorted(names - known)
-    ]
-    return Checked(
-        f"{len(set().union(*named.values()))} tools named, {len(rules.obligations)} obligations", tuple(found)
-    )
+    found = []
+    for field, names in named.items():
+        for tool in sorted(names - known):
+            what = f"AuditRules.{field} names the tool {tool!r}, which there is not{nearest(tool, sorted(known))}"
+            found.append(Problem(what, remedy="It checks nothing as it is: correct the name or remove it"))
+    return Checked(f"{len(set().union(*named.values()))} tools named, {len(rules.obligations)} obligations", (*found,))
 
 
 def _named(rules: AuditRules) -> dict[str, set[str]]:

@@ -89,11 +89,8 @@ def unreachable(knowledge: Knowledge, searches: Sequence[Search]) -> Iterator[Pr
         queries = [document.title, *words, *map(" ".join, combinations(words, 2))]
         shows = re.compile(rf"(?:\bID: |\[){re.escape(document.id)}(?:$|\])", re.MULTILINE)
         if not any(shows.search(search(query)) for search in searches for query in queries):
-            yield Problem(
-                f"no search with words of its title, {document.title!r}, shows it",
-                of_document(document),
-                "Write in it what those who need it will ask for, or merge it with the documents that hide it",
-            )
+            remedy = "Write in it what those who need it will ask for, or merge it with the documents that hide it"
+            yield Problem(f"no search with words of its title, {document.title!r}, shows it", _where(document), remedy)
 
 
 def same_titles(knowledge: Knowledge) -> Iterator[Problem]:
@@ -105,11 +102,9 @@ def same_titles(knowledge: Knowledge) -> Iterator[Problem]:
         rest = [document for document in several if not _dated(document)]
         if len(several) > 1 and len(rest) > 1:
             others = ", ".join(document.id for document in rest[1:])
-            yield Problem(
-                f"has the same title as {others}, and nothing says which of them holds",
-                of_document(rest[0]),
-                "Retitle them, or give them version, effective_from or replaces in front matter",
-            )
+            what = f"has the same title as {others}, and nothing says which of them holds"
+            remedy = "Retitle them, or give them version, effective_from or replaces in front matter"
+            yield Problem(what, _where(rest[0]), remedy)
 
 
 def _dated(document: Document) -> bool:
@@ -129,22 +124,20 @@ def missing_links(knowledge: Knowledge) -> Iterator[Problem]:
     for document in written:
         for link in document.links:
             if link.startswith("[[") and link[2:-2].strip().casefold().removesuffix(".md") not in names:
-                yield Problem(f"it links to {link}, which there is not", of_document(document), "Correct the name")
+                yield Problem(f"it links to {link}, which there is not", _where(document), "Correct the name")
             elif not link.startswith("[[") and link not in files:
-                hint = nearest(link, sorted(files))
-                yield Problem(
-                    f"it links to {link}, which there is not{hint}", of_document(document), "Correct the link"
-                )
+                what = f"it links to {link}, which there is not{nearest(link, sorted(files))}"
+                yield Problem(what, _where(document), "Correct the link")
         for replaced in document.replaces:
             if replaced not in ids or replaced == document.id:
-                what = "itself" if replaced == document.id else f"{replaced!r}, which there is not"
-                hint = "" if replaced == document.id else nearest(replaced, sorted(ids))
+                own = replaced == document.id
+                what = "itself" if own else f"{replaced!r}, which there is not{nearest(replaced, sorted(ids))}"
                 remedy = "Correct the id, or leave out what agents cannot find any more"
-                yield Problem(f"its front matter says that it replaces {what}{hint}", of_document(document), remedy)
+                yield Problem(f"its front matter says that it replaces {what}", _where(document), remedy)
         for key in document.ignored:
             if near := get_close_matches(key.lower().replace("-", "_").replace(" ", "_"), KEYS, 1, 0.8):
-                yield Problem(f"its front matter has {key!r}, which means nothing here", of_document(document),
-                              f"Write {near[0]} if that is meant")  # fmt: skip
+                what = f"its front matter has {key!r}, which means nothing here"
+                yield Problem(what, _where(document), f"Write {near[0]} if that is meant")
 
 
 def unknown_tools(knowledge: Knowledge, tools: Collection[str], others: Collection[str]) -> Iterator[Problem]:
@@ -160,7 +153,7 @@ def unknown_tools(knowledge: Knowledge, tools: Collection[str], others: Collecti
             if name not in known:
                 remedy = "Correct the name, or make the tool: nobody can follow the document as it is"
                 what = f"it names the tool {name!r}, which there is not{nearest(name, sorted(tools))}"
-                yield Problem(what, of_document(document), remedy)
+                yield Problem(what, _where(document), remedy)
 
 
 def untold(knowledge: Knowledge, discoverable: Mapping[str, str]) -> Iterator[Problem]:
@@ -173,7 +166,7 @@ def untold(knowledge: Knowledge, discoverable: Mapping[str, str]) -> Iterator[Pr
             yield Problem("no document names it, so that no agent finds it", where, remedy)
 
 
-def of_document(document: Document) -> str:
+def _where(document: Document) -> str:
     """How a problem names a document."""
     if isinstance(document, MarkdownDocument) and document.file:
         return f"document {document.file}"

@@ -112,16 +112,10 @@ def coverage(context: CheckContext) -> Checked:
     domain = context.domain
     used = Counter(a.name for split in context.splits for task in context.tasks(split) for a in task.actions or ())
     offered = {spec.name for task in context.tasks() for spec in domain.specs_for(task)}
-    writes = [name for name in domain.tool_names() if name in offered and domain.kind_of(name) == "write"]
-    idle = [name for name in writes if not used[name]]
-    found = tuple(
-        Problem(
-            f"none of {looked} tasks needs it, so that nobody practises what the policy says of it",
-            of_tool(domain, name),
-            "Add tasks that need it, or do not offer it",
-        )
-        for name in idle
-    )
+    writes = [name for name in context.writing if name in offered]
+    what = f"none of {looked} tasks needs it, so that nobody practises what the policy says of it"
+    remedy = "Add tasks that need it, or do not offer it"
+    found = tuple(Problem(what, of_tool(domain, name), remedy) for name in writes if not used[name])
     return Checked(f"{len(writes)} writing tools", found)
 
 

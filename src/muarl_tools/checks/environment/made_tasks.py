@@ -45,11 +45,8 @@ def _again(context: CheckContext) -> Iterator[Problem]:
     later = environment.make_tasks(split, AGAIN - start, start=start, **options)
     for task, again in zip(first[start:], later, strict=False):
         if fingerprint(task) != fingerprint(again):
-            yield Problem(
-                f"the same split, number and seed gave two different tasks{place}",
-                of_task(task),
-                "Draw everything from a random.Random of split, index and seed, and nothing from anywhere else",
-            )
+            remedy = "Draw everything from a random.Random of split, index and seed, and nothing from anywhere else"
+            yield Problem(f"the same split, number and seed gave two different tasks{place}", of_task(task), remedy)
             return
     if not _named(environment.tasks) & {"seed"}:
         return
@@ -72,11 +69,9 @@ def _of_id(context: CheckContext, split: str, number: int, task: Task) -> Proble
         and found.size in ("", context.size)
     ):
         return None
-    return Problem(
-        f"its id does not say how to make it again (split {split}, seed {context.seed}, number {number})",
-        of_task(task),
-        "Let ids end in -SPLIT-SEED-INDEX: the viewer and the audit make the task of an episode by it",
-    )
+    what = f"its id does not say how to make it again (split {split}, seed {context.seed}, number {number})"
+    remedy = "Let ids end in -SPLIT-SEED-INDEX: the viewer and the audit make the task of an episode by it"
+    return Problem(what, of_task(task), remedy)
 
 
 def another_process(context: CheckContext) -> Checked:
@@ -93,13 +88,9 @@ def another_process(context: CheckContext) -> Checked:
         return Checked("", (Problem(str(failure)),))
     for task, other in zip(here, elsewhere, strict=True):
         if fingerprint(task) != other:
-            place = place_of(context.environment.tasks)
-            problem = Problem(
-                f"another process makes another task of it{place}",
-                of_task(task),
-                "Do not draw from sets, from hash() or from the clock: sort a set before you choose from it",
-            )
-            return Checked("", (problem,))
+            what = f"another process makes another task of it{place_of(context.environment.tasks)}"
+            remedy = "Do not draw from sets, from hash() or from the clock: sort a set before you choose from it"
+            return Checked("", (Problem(what, of_task(task), remedy),))
     return Checked(f"{len(here)} tasks")
 
 
@@ -134,13 +125,8 @@ def _data(context: CheckContext, task: Task, *what: Any) -> str:
 
 def _deeds(context: CheckContext, task: Task) -> str | None:
     """The writes of a task and the data that they are made on; None where there are none."""
-    writes = [a for a in task.actions or () if a.name in _writing(context) and a.requestor == "assistant"]
+    writes = [a for a in task.actions or () if a.name in context.writing and a.requestor == "assistant"]
     return _data(context, task, [[a.name, a.arguments] for a in writes]) if writes else None
-
-
-def _writing(context: CheckContext) -> frozenset[str]:
-    domain = context.domain
-    return frozenset(name for name in domain.tool_names() if domain.kind_of(name) == "write")
 
 
 def data(context: CheckContext) -> Checked:
@@ -193,11 +179,8 @@ def _of_scenario(context: CheckContext, task: Task) -> Iterator[Problem]:
         yield Problem(f"its scenario says {left.group()!r}", of_task(task), "Fill in the template")
     for slot, value in _unknown(task):
         if value in task.scenario:
-            yield Problem(
-                f"its scenario tells {value!r}, though the user does not know the {slot}",
-                of_task(task),
-                "Leave it out of the scenario, or out of the agenda's unknown slots",
-            )
+            what = f"its scenario tells {value!r}, though the user does not know the {slot}"
+            yield Problem(what, of_task(task), "Leave it out of the scenario, or out of the agenda's unknown slots")
 
 
 def _unknown(task: Task) -> Iterator[tuple[str, str]]:

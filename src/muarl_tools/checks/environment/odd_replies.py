@@ -6,7 +6,6 @@ says the odd reply instead. What counts is what the expert does before the user 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -109,11 +108,6 @@ def reactions_to(context: CheckContext) -> dict[OddReply, list[tuple[Task, Episo
     return found
 
 
-def table_of(found: Mapping[OddReply, Sequence[tuple[Task, Episode, str]]]) -> dict[str, dict[str, int]]:
-    """How often each reaction followed each reply."""
-    return {reply.name: dict(Counter(r for *_, r in several).most_common()) for reply, several in found.items()}
-
-
 def _answers(episodes: Sequence[Episode]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for episode in episodes:
@@ -190,9 +184,8 @@ def _reaction(context: CheckContext, episode: Episode, said: str, after_yes: Epi
 
 def _writes(context: CheckContext, messages: Sequence[Message]) -> list[tuple[str, dict[str, Any]]]:
     free = context.environment.audit_rules(context.domain).free_writes
-    names = [n for n in context.domain.tool_names() if context.domain.kind_of(n) == "write" and n not in free]
     calls = [c for m in messages if m.role == "assistant" for c in m.tool_calls]
-    return [(call.name, dict(call.arguments)) for call in calls if call.name in names]
+    return [(c.name, dict(c.arguments)) for c in calls if c.name in context.writing and c.name not in free]
 
 
 def _proposed(context: CheckContext, after_yes: Episode, proposal: str) -> list[tuple[str, dict[str, Any]]]:

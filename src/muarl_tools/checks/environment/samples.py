@@ -60,6 +60,11 @@ class CheckContext:
         self.splits = self.environment.splits
 
     @cached_property
+    def writing(self) -> Sequence[str]:
+        """The agent's tools that write."""
+        return [name for name in self.domain.tool_names() if self.domain.kind_of(name) == "write"]
+
+    @cached_property
     def split(self) -> str:
         """The split that is measured on."""
         return "test" if "test" in self.splits else self.splits[-1]

@@ -124,6 +124,11 @@ class CheckedTask:
         """A fresh world, for looking only."""
         return self.world()
 
+    @property
+    def tables(self) -> Any:
+        """The tables on the agent's side of it, a ``View``; none in worlds of another kind, such as BFCL's."""
+        return getattr(self.start.toolkit("assistant"), "db", {})
+
     def record(self, table: str, key: str, world: World | None = None) -> Record | None:
         """A record of a world (the fresh one), None if there is none."""
         for side in ("assistant", "user"):
@@ -133,14 +138,13 @@ class CheckedTask:
                 return found
         return None
 
-    def occasion(self, index: int, *, said: str | None = None, call: ToolCall | None = None) -> Occasion:
-        """Gold action ``index`` (or another call in its place) as the policy sees it, if the user has said all of
-        ``said`` (the scenario)."""
+    def occasion(self, index: int, *, call: ToolCall | None = None) -> Occasion:
+        """Gold action ``index`` (or another call in its place) as the policy sees it, if the user has said all of the
+        scenario."""
         world = self.world_before(index)
         earlier = tuple(call_of(s.index, s.action) for s in self.steps[:index] if s.failed is None)
         made = call or call_of(index, (self.task.actions or ())[index])
-        text = self.task.scenario if said is None else said
-        return Occasion(made, lambda t, k: self.record(t, k, world), self.person, text, earlier, world)
+        return Occasion(made, lambda t, k: self.record(t, k, world), self.person, self.task.scenario, earlier, world)
 
     # whose task it is
 
@@ -164,10 +168,9 @@ class CheckedTask:
     def people(self) -> Mapping[str, Record]:
         """The records of persons by their ids; none where the domain does not declare them."""
         declared = self.source.rules.people
-        kit = self.start.toolkit("assistant")
-        if declared is None or declared[0] not in kit.db:
+        if declared is None or declared[0] not in self.tables:
             return {}
-        found: Mapping[str, Record] = kit.db[declared[0]].reading()
+        found: Mapping[str, Record] = self.tables[declared[0]].reading()
         return found
 
     def _described(self) -> str | None:
@@ -201,23 +204,18 @@ class CheckedTask:
         if resource.held is None or record is None:
             return None
         table, name = resource.held
-        kit = self.start.toolkit("assistant")
-        if table not in kit.db:
-            return None
-        return next((who for who, row in kit.db[table].scan() if key in (row.get(name) or ())), None)
+        rows = self.tables[table].scan() if table in self.tables else ()
+        return next((who for who, row in rows if key in (row.get(name) or ())), None)
 
     @cached_property
     def own_records(self) -> list[Record]:
         """The user's record and what belongs to it, as far as the domain declares."""
         if self.person is None:
             return []
-        found: list[Record] = []
         mine = self.people.get(self.person)
-        if mine is not None:
-            found.append(mine)
+        found: list[Record] = [] if mine is None else [mine]
         for resource in self.source.audit.resources:
-            kit = self.start.toolkit("assistant")
-            if resource.table not in kit.db or (self.source.rules.people or ("",))[0] == resource.table:
+            if resource.table not in self.tables or (self.source.rules.people or ("",))[0] == resource.table:
                 continue
             held: Any = ()
             if resource.held is not None:
@@ -228,12 +226,11 @@ class CheckedTask:
 
     def _owned(self, resource: Resource) -> Mapping[str, list[str]]:
         """The keys of a table's records by the person that they name as their owner; of the shared data kept."""
-        kit = self.start.toolkit("assistant")
         shared = self.task.database is None and not self.task.initial_data
         kept = self.source.kept.get(resource.table) if shared else None
         if kept is None:
             kept = {}
-            for key, row in kit.db[resource.table].scan():
+            for key, row in self.tables[resource.table].scan():
                 if isinstance(row.get(resource.owner), str):
                     kept.setdefault(str(row[resource.owner]), []).append(key)
             if shared:

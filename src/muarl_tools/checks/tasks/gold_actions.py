@@ -19,7 +19,7 @@ _CODE = re.compile(r"[A-Z]{2,3}")
 """What states, countries and airports are called in records, and in no other place: people say them in full."""
 
 
-def gold(checked: CheckedTask) -> Iterator[CheckFinding]:
+def gold_actions(checked: CheckedTask) -> Iterator[CheckFinding]:
     """All of it, action by action."""
     for step in checked.steps:
         if step.kind == "unknown":
@@ -213,8 +213,7 @@ def _shared(checked: CheckedTask, value: str) -> bool:
     kept = checked.source.kept
     if "shared values" not in kept:
         owned = {r.table for r in checked.source.audit.resources}
-        db = checked.start.toolkit("assistant").db
-        rows = [dict(db[table].scan()) for table in db if table not in owned]
+        rows = [dict(checked.tables[table].scan()) for table in checked.tables if table not in owned]
         kept["shared values"] = frozenset(v for row in rows for v in leaves(row) if isinstance(v, str))
     return value in kept["shared values"]
 

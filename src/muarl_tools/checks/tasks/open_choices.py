@@ -23,7 +23,7 @@ LISTED = 3
 """Other ways that evidence names."""
 
 
-def choices(checked: CheckedTask) -> Iterator[CheckFinding]:
+def open_choices(checked: CheckedTask) -> Iterator[CheckFinding]:
     """What the scenario leaves open."""
     for step in checked.writes:
         if step.failed is None:

@@ -8,7 +8,7 @@ from muarl.basics.version import __version__
 from muarl.domains.checking import LEVELS, CheckFinding
 from muarl.pages.markup import Html, join, table_of, tag
 from muarl.report.report import sectioned
-from muarl_tools.checks.printing import html_of
+from muarl_tools.checks.printing import html_of, row_of
 from muarl_tools.checks.tasks.report import TaskReport
 from muarl_tools.checks.tasks.rules import OVERALL, RULES
 
@@ -52,29 +52,16 @@ def page_of(report: TaskReport) -> str:
 
 
 def _baselines(report: TaskReport) -> Html:
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, scope="row"),
-            tag("td", f"{won} of {total}", class_="n"),
-            tag("td", f"{won / total:.0%}", class_="n"),
-            tag("td", judged or "", class_="n"),
-        )
-        for name, won, judged, total in report.baselines()
-    ]
+    rows = [row_of(name, [*_share(won, total), judged or ""]) for name, won, judged, total in report.baselines()]
     return table_of(["agent", "reward 1", "share", "if a judge says so"], rows)
 
 
+def _share(won: int, total: int) -> tuple[str, str]:
+    return f"{won} of {total}", f"{won / total:.0%}"
+
+
 def _experts(report: TaskReport) -> Html:
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, scope="row"),
-            tag("td", f"{won} of {total}", class_="n"),
-            tag("td", f"{won / total:.0%}", class_="n"),
-        )
-        for name, won, total in report.experts()
-    ]
+    rows = [row_of(name, _share(won, total)) for name, won, total in report.experts()]
     return join(
         tag("p", "Played with the environment's own rule-based users.", class_="soft"),
         table_of(["agent", "reward 1", "share"], rows),

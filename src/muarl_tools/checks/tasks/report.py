@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,13 +21,13 @@ from muarl_tools.checks.tasks.experts import (
     idle_earns,
     play_experts,
 )
-from muarl_tools.checks.tasks.gold_actions import gold
-from muarl_tools.checks.tasks.open_choices import choices
-from muarl_tools.checks.tasks.rewards import AGENTS, earned, rewarded
+from muarl_tools.checks.tasks.gold_actions import gold_actions
+from muarl_tools.checks.tasks.open_choices import open_choices
+from muarl_tools.checks.tasks.rewards import AGENTS, earned, reward_parts
 from muarl_tools.checks.tasks.rules import RULES
-from muarl_tools.checks.tasks.scenarios import scenario
+from muarl_tools.checks.tasks.scenarios import scenarios
 from muarl_tools.checks.tasks.sources import TaskSource
-from muarl_tools.checks.tasks.wrong_writes import altered
+from muarl_tools.checks.tasks.wrong_writes import wrong_writes
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,9 @@ class TaskReport:
     def rules(self) -> list[tuple[str, Level, int, int]]:
         """(rule, level, findings, tasks) of what was found, worst first."""
         seen = Counter((f.rule, f.level) for f in self.findings)
-        tasks = {key: {(f.split, f.where) for f in self.findings if (f.rule, f.level) == key} for key in seen}
-        order = list(RULES)
-        keys = sorted(seen, key=lambda k: (LEVELS.index(k[1]), order.index(k[0])))
-        return [(rule, level, seen[rule, level], len(tasks[rule, level])) for rule, level in keys]
+        tasks = Counter(key[:2] for key in {(f.rule, f.level, f.split, f.where) for f in self.findings})
+        found = [(rule, level, seen[rule, level], tasks[rule, level]) for level in LEVELS for rule in RULES]
+        return [row for row in found if row[2]]
 
     def baselines(self) -> list[tuple[str, int, int, int]]:
         """(agent, tasks with reward 1, tasks that only a judge can decide, tasks) of each trivial agent."""
@@ -113,7 +112,7 @@ def check_source(source: TaskSource, *, progress: Callable[[int], None] = lambda
         checked = CheckedTask(source, split, task)
         try:
             own = earned(checked)
-            found += check_task(checked, own)
+            found += _check_task(checked, own)
         except ReplayError as problem:
             raise DataError(f"task {task.id}: its history cannot be replayed: {problem}") from None
         for name, reward in own.items():
@@ -130,13 +129,10 @@ def check_source(source: TaskSource, *, progress: Callable[[int], None] = lambda
     return replace(report, overall=[*idle_earns(report.baselines()), *asking_unpaid(cost)])
 
 
-def check_task(checked: CheckedTask, rewards: Mapping[str, float | None] | None = None) -> list[CheckFinding]:
-    """What is wrong with one task, looked at alone. ``rewards``: what trivial agents earn, where that is known."""
-    parts: Iterable[Iterable[CheckFinding]] = (
-        gold(checked),
-        rewarded(checked, earned(checked) if rewards is None else rewards),
-        altered(checked),
-        scenario(checked),
-        choices(checked),
-    )
-    return [finding for part in parts for finding in part]
+def _check_task(checked: CheckedTask, rewards: Mapping[str, float | None]) -> Iterator[CheckFinding]:
+    """What is wrong with one task, looked at alone. ``rewards``: what trivial agents earn."""
+    yield from gold_actions(checked)
+    yield from reward_parts(checked, rewards)
+    yield from wrong_writes(checked)
+    yield from scenarios(checked)
+    yield from open_choices(checked)

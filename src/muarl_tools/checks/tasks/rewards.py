@@ -40,7 +40,7 @@ def _transfer(checked: CheckedTask) -> Action | None:
     return None
 
 
-def rewarded(checked: CheckedTask, rewards: Mapping[str, float | None]) -> Iterator[CheckFinding]:
+def reward_parts(checked: CheckedTask, rewards: Mapping[str, float | None]) -> Iterator[CheckFinding]:
     """What is wrong with how a task is scored. ``rewards``: what ``earned`` gave."""
     yield from _parts(checked)
     yield from _said(checked)

@@ -38,7 +38,7 @@ _KINDS = {
 }
 
 
-def scenario(checked: CheckedTask) -> Iterator[CheckFinding]:
+def scenarios(checked: CheckedTask) -> Iterator[CheckFinding]:
     """All of it."""
     yield from _ids(checked)
     yield from _persona(checked)
@@ -69,10 +69,9 @@ def _ids(checked: CheckedTask) -> Iterator[CheckFinding]:
     if checked.person is None:
         return
     for resource in checked.source.audit.resources:
-        kit = checked.start.toolkit("assistant")
-        if resource.table not in kit.db:
+        if resource.table not in checked.tables:
             continue
-        for key in sorted(_named(text, kit.db[resource.table])):
+        for key in sorted(_named(text, checked.tables[resource.table])):
             owner = checked.owner(resource, key)
             if owner is not None and owner != checked.person:
                 evidence = f"{key} belongs to {owner}, and the scenario is about {checked.person}"

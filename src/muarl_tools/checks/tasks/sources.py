@@ -6,6 +6,7 @@ them), and the JSON lines that ``muarl tasks`` writes. They are told apart by wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,8 +19,7 @@ from muarl.domains.base import Domain
 from muarl.domains.task_rules import NO_TASK_RULES, TaskRules
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl.environments.registry import environment_of, find
-from muarl.environments.task_addresses import TaskAddress
+from muarl.environments.registry import environment_of, find, load_task
 from muarl.environments.task_files import read_tasks
 from muarl.records.rows import json_lines
 from muarl_worlds.tau import tau1_benchmark as tau1
@@ -80,12 +80,11 @@ def open_source(
     for name in names:
         environment.check_split(name, "--split")
     if environment.is_benchmark:
-        return _of_benchmark(environment, _apart(environment, names) if split is None else names, count)
+        return _of_benchmark(environment, _apart(names) if split is None else names, count)
     many = 200 if count is None else count
     made = {name: environment.make_tasks(name, many, size=size, seed=seed) for name in names}
-    played = environment.make_domain(size)
     shown = f"{environment.name}{f', size {size}' if size else ''}, seed {seed}"
-    return TaskSource(shown, played, made, environment.audit_rules(played), _rules_of(played), environment=environment)
+    return _source(shown, environment, environment.make_domain(size), made)
 
 
 def _refuse(environment: Environment) -> None:
@@ -98,24 +97,35 @@ def _refuse(environment: Environment) -> None:
         )
 
 
-def _apart(environment: Environment, names: Sequence[str]) -> Sequence[str]:
+def _source(
+    label: str,
+    environment: Environment,
+    played: Domain,
+    splits: Mapping[str, Sequence[Task]],
+    rows: Mapping[str, Mapping[str, Any]] | None = None,
+    layout: Layout | None = None,
+) -> TaskSource:
+    """A source with what environment and domain declare; TAU's tasks are played by no expert."""
+    audit, rules = environment.audit_rules(played), type(played).task_rules or NO_TASK_RULES
+    return TaskSource(label, played, splits, audit, rules, rows, layout, None if layout in FAMILIES else environment)
+
+
+def _apart(names: Sequence[str]) -> Sequence[str]:
     """The splits of a benchmark that have no task in common: TAU2's train and test rather than base, which is both."""
-    return ("train", "test") if {"train", "test"} <= set(names) and "base" in names else names[:1] if (
-        "base" in names
-    ) else names  # fmt: skip
+    if "base" not in names:
+        return names
+    return ("train", "test") if {"train", "test"} <= set(names) else names[:1]
 
 
 def _of_benchmark(environment: Environment, names: Sequence[str], count: int | None) -> TaskSource:
     protocol = environment.official()
-    played = protocol.domain("official")
     splits = {name: list(environment.fixed_tasks(name))[:count] for name in names}
-    audit = environment.audit_rules(played)
-    family = protocol.family
-    if family == "tau1":
+    if protocol.family == "tau1":
         rows = {t.id: _tau1_row(t) for tasks in splits.values() for t in tasks}
-        return TaskSource(environment.name, played, splits, audit, _rules_of(played), rows, "tau1")
-    rows = {str(row["id"]): row for row in protocol.module.task_rows(protocol.own_name)}
-    return TaskSource(environment.name, played, splits, audit, _rules_of(played), rows, "tau2")
+    else:
+        rows = {str(row["id"]): row for row in protocol.module.task_rows(protocol.own_name)}
+    layout: Layout = "tau1" if protocol.family == "tau1" else "tau2"
+    return _source(environment.name, environment, protocol.domain("official"), splits, rows, layout)
 
 
 def _tau1_row(task: Task) -> dict[str, Any]:
@@ -125,10 +135,6 @@ def _tau1_row(task: Task) -> dict[str, Any]:
         "actions": [{"name": a.name, "kwargs": dict(a.arguments)} for a in task.actions or ()],
         "outputs": list(task.communicate_info),
     }
-
-
-def _rules_of(domain: Domain) -> TaskRules:
-    return type(domain).task_rules or NO_TASK_RULES
 
 
 def _of_file(path: Path, domain: str | None, split: str | None, count: int | None, size: str | None) -> TaskSource:
@@ -164,18 +170,17 @@ def _of_list(path: Path, text: str, domain: str | None, count: int | None) -> Ta
     if not environment.is_benchmark or environment.official().family != layout:
         raise ConfigError(f"--domain {domain}: {path} has tasks of {layout}, so it must be one of {layout}'s domains")
     protocol = environment.official()
-    played, name = protocol.domain("official"), protocol.own_name
+    name = protocol.own_name
     if layout == "tau1":
         tasks = [tau1.task_from_json(row, name, f"{path.stem}/{n}") for n, row in enumerate(rows)]
     else:
         tasks = [task_from_json(row, name, split="file") for row in rows]
     by_id = dict(zip((t.id for t in tasks), rows, strict=True))
     if len(by_id) < len(tasks):
-        twice = next(t.id for n, t in enumerate(tasks) if any(t.id == other.id for other in tasks[:n]))
+        twice = next(name for name, times in Counter(t.id for t in tasks).items() if times > 1)
         raise DataError(f"{path}: the id {twice!r} is used twice")
-    splits = {"file": tasks[:count]}
-    audit = environment.audit_rules(played)
-    return TaskSource(f"{path.name} ({environment.name})", played, splits, audit, _rules_of(played), by_id, layout)
+    label = f"{path.name} ({environment.name})"
+    return _source(label, environment, protocol.domain("official"), {"file": tasks[:count]}, by_id, layout)
 
 
 def _of_lines(path: Path, domain: str | None, count: int | None, size: str | None) -> TaskSource:
@@ -194,16 +199,8 @@ def _of_lines(path: Path, domain: str | None, count: int | None, size: str | Non
         raise DataError(f"{other.place}: a task of {other.task.domain!r}, and {environment.name} has others")
     splits: dict[str, list[Task]] = {"train": [], "test": []}
     for one in filed:
-        task = find_made(one.made) if one.made else one.task
+        task = load_task(one.made) if one.made else one.task
         splits[str(one.task.tags["split"])].append(task)
     rows = {row.value["id"]: row.value for row in json_lines(path)}
     kept = {split: tasks[:count] for split, tasks in splits.items() if tasks}
-    label = f"{path.name} ({environment.name})"
-    audit = environment.audit_rules(played)
-    return TaskSource(label, played, kept, audit, _rules_of(played), rows, "muarl", environment)
-
-
-def find_made(address: str) -> Task:
-    """The task that an environment makes at an address."""
-    wanted = TaskAddress.parse(address)
-    return find(wanted.environment).task(wanted.split, wanted.index, size=wanted.size, seed=wanted.seed)
+    return _source(f"{path.name} ({environment.name})", environment, played, kept, rows, "muarl")

@@ -37,7 +37,7 @@ class Altered:
     call: Action
 
 
-def altered(checked: CheckedTask) -> Iterator[CheckFinding]:
+def wrong_writes(checked: CheckedTask) -> Iterator[CheckFinding]:
     """One finding for each kind of alteration that earns the reward 1. Tasks whose gold actions write nothing, fail, or
     do not earn 1 themselves are not looked at, nor those that a judge of words decides."""
     task = checked.task
@@ -145,7 +145,7 @@ class _Hand:
 
 def _at_hand(checked: CheckedTask) -> _Hand:
     """The records that the gold actions name, those that these name, and so on, up to a number."""
-    hand, db = _Hand(), getattr(checked.start.toolkit("assistant"), "db", ())  # BFCL's worlds have no tables
+    hand, db = _Hand(), checked.tables
     waiting = [v for action in checked.task.actions or () for v in leaves(action.arguments)]
     seen: dict[tuple[str, str], None] = {}
     while waiting and len(seen) < RECORDS:

@@ -21,6 +21,9 @@ from muarl.types.episode import Usage
 from muarl.user_errors.conduct import RULES
 from muarl_tools.checks.user.conversations import EXPERT, PlayedCheck, PlayedConversation
 
+Turns = Callable[[PlayedConversation], set[int]]
+"""The messages of a conversation in which something is found."""
+
 STYLE = ("front_loads", "overtells", "repeats", "loops")
 """Rules about what makes a user unlike a person, or easier than one. All others spoil a conversation: they are
 *grave*."""
@@ -47,10 +50,6 @@ class FitnessVerdict:
 
     name: str
     reasons: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain dict of the fields."""
-        return {"name": self.name, "reasons": list(self.reasons)}
 
 
 def said_by_people(logs: Sequence[Path]) -> list[list[str]]:
@@ -79,27 +78,26 @@ def figures_of(check: PlayedCheck, judge: str | None = None) -> dict[str, Any]:
     ``judge``: who was asked besides; its findings stand under the rule "judge", and not in the verdict.
     """
     played = check.conversations
-    grave = _rate(played, lambda one: {e.turn for e in one.found if e.rule in GRAVE})
-    verdict = verdict_of(played, len(check.lost))
+    verdict, solved = verdict_of(played, len(check.lost)), _solved(played)
     out = {
         "user": check.user,
-        "verdict": verdict.to_json(),
+        "verdict": {"name": verdict.name, "reasons": list(verdict.reasons)},
         "conversations": len(played),
         "tasks": len({(one.domain, one.task.id) for one in played}),
         "messages": sum(len(one.own) for one in played),
         "lost": {"conversations": len(check.lost), "first": check.lost[0] if check.lost else None},
         "ended": check.end.value,
         "missing_agents": dict(check.missing),
-        "grave": grave,
-        "any": _rate(played, lambda one: {e.turn for e in one.found}),
+        "grave": _rate(played, _turns(*GRAVE)),
+        "any": _rate(played, _turns(*RULES)),
         "rules": {
-            rule: {"about": about, "grave": rule in GRAVE, **_rate(played, _turns_of(rule))}
+            rule: {"about": about, "grave": rule in GRAVE, **_rate(played, _turns(rule))}
             for rule, about in RULES.items()
             if rule != "judge"
         },
-        "by_agent": {name: _part(own) for name, own in _by(played, lambda one: one.agent).items()},
-        "by_domain": {name: _part(own) for name, own in _by(played, lambda one: one.domain).items()},
-        "solved_with_expert": None if (solved := _solved(played)) is None else solved.to_json(),
+        "by_agent": _by(played, "agent"),
+        "by_domain": _by(played, "domain"),
+        "solved_with_expert": None if solved is None else solved.to_json(),
         "style": style([one.said for one in played if one.said]),
         "cost": _cost(played),
         "examples": _examples(played),
@@ -115,23 +113,22 @@ def figures_of(check: PlayedCheck, judge: str | None = None) -> dict[str, Any]:
     return out
 
 
-def _turns_of(rule: str) -> Callable[[PlayedConversation], set[int]]:
-    return lambda one: {e.turn for e in one.found if e.rule == rule}
+def _turns(*rules: str) -> Turns:
+    return lambda one: {e.turn for e in one.found if e.rule in rules}
 
 
-def _rate(played: Sequence[PlayedConversation], turns: Callable[[PlayedConversation], set[int]]) -> dict[str, Any]:
+def _rate(played: Sequence[PlayedConversation], turns: Turns) -> dict[str, Any]:
     """Findings, per 100 messages of the user, and the share of conversations with any."""
     flags = [[True] * len(found) + [False] * (len(one.own) - len(found)) for one in played for found in (turns(one),)]
     per = _wider(share_of(flags), sum(map(sum, flags)))
-    shares = spoiled(played, turns)
     return {
         "findings": sum(map(sum, flags)),
         "per_100": {"value": 100 * per.value, "interval": [100 * v for v in per.interval], "n": per.n},
-        "conversations": shares.to_json(),
+        "conversations": spoiled(played, turns).to_json(),
     }
 
 
-def spoiled(played: Sequence[PlayedConversation], turns: Callable[[PlayedConversation], set[int]]) -> Estimate:
+def spoiled(played: Sequence[PlayedConversation], turns: Turns) -> Estimate:
     """The share of conversations in which anything is found; those on one task resemble each other, so that whole tasks
     are drawn for its interval."""
     tasks: dict[tuple[str, str], list[bool]] = defaultdict(list)
@@ -152,7 +149,7 @@ def _wider(found: Estimate, hits: int) -> Estimate:
 def verdict_of(played: Sequence[PlayedConversation], lost: int) -> FitnessVerdict:
     """Fit, fit with reservations, or unfit, by the limits above: of what the rules find, what the expert solves with
     this user, and what was lost."""
-    grave = spoiled(played, lambda one: {e.turn for e in one.found if e.rule in GRAVE})
+    grave = spoiled(played, _turns(*GRAVE))
     most = Counter(rule for one in played for rule in {e.rule for e in one.found} if rule in GRAVE).most_common(3)
     share = f"{grave.value:.1%} of conversations have a grave fault ({_span(grave)})"
     named = f"{share}, most often {', '.join(rule for rule, _ in most)}" if most else share
@@ -170,7 +167,7 @@ def verdict_of(played: Sequence[PlayedConversation], lost: int) -> FitnessVerdic
     elif grave.interval[1] > FIT:
         reasons.append(f"{share}: too few to be sure of at most {FIT:.0%}. Play more (--tasks, --trials).")
     for rule in STYLE:
-        found = spoiled(played, _turns_of(rule))
+        found = spoiled(played, _turns(rule))
         if found.interval[0] > STYLE_MOST:
             reasons.append(f"It {RULES[rule]}: in {found.value:.0%} of conversations ({_span(found)}).")
     if lost > LOST_MOST * (len(played) + lost):
@@ -182,13 +179,12 @@ def _span(found: Estimate) -> str:
     return f"95% interval {found.interval[0]:.1%} to {found.interval[1]:.1%}"
 
 
-def _by(
-    played: Sequence[PlayedConversation], key: Callable[[PlayedConversation], str]
-) -> dict[str, list[PlayedConversation]]:
+def _by(played: Sequence[PlayedConversation], key: str) -> dict[str, dict[str, Any]]:
+    """The figures of the conversations of each agent, or of each domain."""
     out: dict[str, list[PlayedConversation]] = {}
     for one in played:
-        out.setdefault(key(one), []).append(one)
-    return out
+        out.setdefault(getattr(one, key), []).append(one)
+    return {name: _part(own) for name, own in out.items()}
 
 
 def _part(played: Sequence[PlayedConversation]) -> dict[str, Any]:
@@ -196,7 +192,7 @@ def _part(played: Sequence[PlayedConversation]) -> dict[str, Any]:
         "conversations": len(played),
         "messages": fmean(len(one.own) for one in played),
         "ended": dict(Counter(one.episode.stop.value for one in played).most_common()),
-        "grave": _rate(played, lambda one: {e.turn for e in one.found if e.rule in GRAVE}),
+        "grave": _rate(played, _turns(*GRAVE)),
         "findings": dict(Counter(e.rule for one in played for e in one.found).most_common()),
     }
 

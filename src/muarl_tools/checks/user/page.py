@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -12,6 +12,7 @@ from muarl.basics.version import __version__
 from muarl.pages.charts import number, percent
 from muarl.pages.markup import Html, join, table_of, tag
 from muarl.report.report import sectioned
+from muarl_tools.checks.printing import row_of
 from muarl_tools.checks.user.conversations import AGENTS
 from muarl_tools.checks.user.figures import FIT, SOLVED_FIT, SOLVED_LEAST, STYLE_MOST, UNFIT
 
@@ -21,11 +22,11 @@ SHARES = ("questions", "hesitation", "politeness", "small_letter", "no_stop")
 
 def check_page(figures: Figures) -> str:
     """One HTML page without scripts."""
-    verdict = figures["verdict"]
+    verdict, domains = figures["verdict"], figures["by_domain"]
     sections = [
         ("rules", "What it did wrong", _rules(figures)),
-        ("agents", "By agent", _agents(figures)),
-        ("domains", "By domain", _domains(figures)),
+        ("agents", "By agent", _parts("Agent", figures["by_agent"])),
+        ("domains", "By domain", _parts("Domain", domains) if len(domains) > 1 else None),
         ("language", "Its language", _language(figures)),
         ("cost", "Cost and waiting", _cost(figures)),
         ("examples", "Examples", _examples(figures)),
@@ -34,9 +35,7 @@ def check_page(figures: Figures) -> str:
     top = (
         tag("p", "muarl · user check", class_="eyebrow"),
         tag("h1", figures["user"]),
-        tag(
-            "p", tag("strong", verdict["name"].capitalize()), f" for {', '.join(figures['by_domain'])}.", class_="lede"
-        ),
+        tag("p", tag("strong", verdict["name"].capitalize()), f" for {', '.join(domains)}.", class_="lede"),
         tag("ul", [tag("li", reason) for reason in verdict["reasons"]]) if verdict["reasons"] else None,
         tag(
             "p",
@@ -66,10 +65,6 @@ def _spread(found: Figures, form: Any) -> str:
     return f"{form(low)} to {form(high)}"
 
 
-def _row(head: Any, cells: Iterable[str]) -> Html:
-    return tag("tr", tag("th", head, scope="row"), [tag("td", cell, class_="n") for cell in cells])
-
-
 def _rule_cells(found: Figures) -> list[str]:
     per, share = found["per_100"], found["conversations"]
     return [
@@ -80,31 +75,23 @@ def _rule_cells(found: Figures) -> list[str]:
 
 def _rules(figures: Figures) -> Html:
     head = ("Rule", "Found", "Per 100 messages", "95% interval", "Conversations", "95% interval")
-    rows = [_row(tag("strong", "any grave fault"), _rule_cells(figures["grave"]))]
+    rows = [row_of(tag("strong", "any grave fault"), _rule_cells(figures["grave"]))]
     for grave in (True, False):
         for name, found in figures["rules"].items():
             if found["grave"] is grave:
                 label = name.replace("_", " ") + ("" if grave else " (style)")
-                rows.append(_row(join(label, tag("small", found["about"])), _rule_cells(found)))
+                rows.append(row_of(join(label, tag("small", found["about"])), _rule_cells(found)))
     judge = figures.get("judge")
     if judge is not None:
-        rows.append(_row(join("judge", tag("small", f"found by {judge['model']}")), _rule_cells(judge)))
+        rows.append(row_of(join("judge", tag("small", f"found by {judge['model']}")), _rule_cells(judge)))
     return table_of(head, rows, "figures")
 
 
-def _agents(figures: Figures) -> Html:
-    head = ("Agent", "Conversations", "Messages each", "With a grave fault", "95% interval", "Found most")
-    rows = []
-    for name, part in figures["by_agent"].items():
-        rows.append(_row(join(name, tag("small", AGENTS.get(name, "a model"))), _part_cells(part)))
-    return table_of(head, rows, "figures")
-
-
-def _domains(figures: Figures) -> Html | None:
-    if len(figures["by_domain"]) < 2:
-        return None
-    head = ("Domain", "Conversations", "Messages each", "With a grave fault", "95% interval", "Found most")
-    return table_of(head, [_row(n, _part_cells(p)) for n, p in figures["by_domain"].items()], "figures")
+def _parts(what: str, parts: Mapping[str, Figures]) -> Html:
+    """A row for each agent, or for each domain."""
+    head = (what, "Conversations", "Messages each", "With a grave fault", "95% interval", "Found most")
+    about = {"Agent": lambda name: join(name, tag("small", AGENTS.get(name, "a model")))}.get(what, str)
+    return table_of(head, [row_of(about(name), _part_cells(part)) for name, part in parts.items()], "figures")
 
 
 def _part_cells(part: Figures) -> list[str]:
@@ -119,7 +106,7 @@ def _language(figures: Figures) -> Html:
     style, logs = figures["style"], figures.get("logs")
     if logs is None:
         rows = [
-            _row(label, [percent(style[key]) if key in SHARES else number(style[key])])
+            row_of(label, [percent(style[key]) if key in SHARES else number(style[key])])
             for key, label in STYLE_LABELS.items()
         ]
         note = "Compare it with people: give their conversations with --logs."
@@ -128,7 +115,7 @@ def _language(figures: Figures) -> Html:
     for key, found in logs["features"].items():
         form = percent if key in SHARES else number
         told = "yes" if found["differs"] else "no"
-        rows.append(_row(found["about"], [form(found["user"]), form(found["logs"]), _spread(found, form), told]))
+        rows.append(row_of(found["about"], [form(found["user"]), form(found["logs"]), _spread(found, form), told]))
     counts = logs["conversations"]
     text = (
         f"From {counts['user']:,} conversations of this user and {counts['logs']:,} of the logs. Of 0 to 1, the "
@@ -155,15 +142,15 @@ STYLE_LABELS: Mapping[str, str] = {
 def _cost(figures: Figures) -> Html:
     cost = figures["cost"]
     rows = [
-        _row("requests a conversation", [number(cost["requests"])]),
-        _row("tokens a conversation (prompt, completion)", [
+        row_of("requests a conversation", [number(cost["requests"])]),
+        row_of("tokens a conversation (prompt, completion)", [
             f"{cost['prompt_tokens']:,.0f}, {cost['completion_tokens']:,.0f}"
         ]),
-        _row("dollars for 1,000 conversations", [
+        row_of("dollars for 1,000 conversations", [
             f"{1000 * cost['dollars']:,.2f}" if cost["dollars"] else "– (no price is known)"
         ]),
-        _row("seconds a conversation waits for the user", [number(cost["seconds"])]),
-        _row("seconds a message (median, 95th percentile)", [
+        row_of("seconds a conversation waits for the user", [number(cost["seconds"])]),
+        row_of("seconds a message (median, 95th percentile)", [
             f"{number(cost['seconds_a_message']['median'])}, {number(cost['seconds_a_message']['95%'])}"
         ]),
     ]  # fmt: skip
