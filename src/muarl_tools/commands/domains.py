@@ -280,8 +280,7 @@ def _print_result(result: CheckOutcome) -> None:
     from muarl_tools.checks.printing import lines_of
 
     count = len(result.problems)
-    state = "not checked" if result.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
-    echo(f"{result.check.name:<16} {state:<13} {result.skipped or result.measured}".rstrip())
+    echo(f"{result.check.name:<16} {result.state:<13} {result.skipped or result.measured}".rstrip())
     if count:
         echo(f"    {result.check.about}")
     for problem in result.problems[:SHOWN]:

@@ -74,38 +74,27 @@ REPLIES = (
 def odd_replies(context: CheckContext) -> Checked:
     """After a refusal, a question, a condition, silence or a correction the expert does not write, and nothing breaks
     it."""
+    played = context.expert_episodes()
+    tasks, answers = [task for task, _ in played[:TASKS]], _answers([episode for _, episode in played])
+    # Where the policy asks for no yes, only what a yes would have led to counts as a write.
+    free = not context.environment.audit_rules(context.domain).consent
+    after_yes = {task.id: episode for task, episode in played} if free else {}
     found: list[Problem] = []
     given = 0
-    for reply, reactions in reactions_to(context).items():
-        given += len(reactions)
-        for task, episode, reaction in reactions:
+    for reply in REPLIES:
+        users = _OddUsers(context.plays.users(), reply, answers)
+        for task, episode in context.plays.play(context.plays.expert(), tasks, users):
+            if task.id not in users.said:
+                continue
+            given += 1
             if episode.error:
                 found.append(Problem(f"after {reply.name!r} the expert breaks off: {episode.error}", of_task(task)))
-            elif reaction == "writes" and not reply.agrees:
+            elif not reply.agrees and _writes_after(context, episode, users.said[task.id], after_yes.get(task.id)):
                 remedy = "Let it write only after a yes to its last proposal"
                 found.append(Problem(f"the expert writes after {reply.name!r}", of_task(task), remedy))
     if not given:
         raise NotChecked("its user never agrees to a proposal, and is never asked")
     return Checked(f"{len(REPLIES)} replies, given {given} times", tuple(found))
-
-
-def reactions_to(context: CheckContext) -> dict[OddReply, list[tuple[Task, Episode, str]]]:
-    """What the expert does after each reply, in a few words, such as "writes", "hands over" and "asks"."""
-    played = context.expert_episodes()
-    answers = _answers([episode for _, episode in played])
-    tasks = [task for task, _ in played[:TASKS]]
-    after_yes = {task.id: episode for task, episode in played}
-    free = not context.environment.audit_rules(context.domain).consent
-    found = {}
-    for reply in REPLIES:
-        users = _Odd(context.plays.users(), reply, answers)
-        episodes = context.plays.play(context.plays.expert(), tasks, users)
-        found[reply] = [
-            (task, episode, _reaction(context, episode, users.said[task.id], after_yes[task.id] if free else None))
-            for task, episode in episodes
-            if task.id in users.said
-        ]
-    return found
 
 
 def _answers(episodes: Sequence[Episode]) -> dict[str, list[str]]:
@@ -122,7 +111,7 @@ def _answers(episodes: Sequence[Episode]) -> dict[str, list[str]]:
 
 
 @dataclass
-class _Odd:
+class _OddUsers:
     """Makes users that say something odd, once. ``said``: what, by task; it is empty of tasks without the moment."""
 
     users: UserFactory
@@ -138,7 +127,7 @@ class _Odd:
 class _OddUser:
     """A user until the moment of the reply, which it stops after."""
 
-    def __init__(self, made_by: _Odd, task: Task, user: User) -> None:
+    def __init__(self, made_by: _OddUsers, task: Task, user: User) -> None:
         self._made_by, self._task, self._user = made_by, task, user
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
@@ -164,22 +153,17 @@ class _OddUser:
         return self._made_by.odd.say(own.content or "", asked, self._made_by.answers)
 
 
-def _reaction(context: CheckContext, episode: Episode, said: str, after_yes: Episode | None) -> str:
-    """What the expert did between the odd reply and what the user said next. ``after_yes``: the conversation with a
-    yes instead, where the policy asks for none, and only what was proposed counts as a write."""
+def _writes_after(context: CheckContext, episode: Episode, said: str, after_yes: Episode | None) -> bool:
+    """Whether the expert writes between the odd reply and what the user says next. ``after_yes``: the conversation with
+    a yes instead, where only what was proposed counts."""
     messages = episode.messages
     spoken = [n for n, m in enumerate(messages) if m.role == "user" and not m.tool_calls]
     at = next(n for n in reversed(spoken) if messages[n].content == said)
-    new = messages[at + 1 : next((n for n in spoken if n > at), None)]
+    writes = _writes(context, messages[at + 1 : next((n for n in spoken if n > at), None)])
+    if after_yes is None:
+        return bool(writes)
     before = next((m.content or "" for m in reversed(messages[:at]) if m.role == "assistant" and m.content), "")
-    writes = _writes(context, new)
-    proposed = writes[:1] if after_yes is None else _proposed(context, after_yes, before)
-    if any(write in proposed for write in writes):
-        return "writes"
-    if context.environment.rules.transfer_tool(c.name for m in new for c in m.tool_calls):
-        return "hands over"
-    last = next((m.content or "" for m in reversed(new) if m.role == "assistant" and m.content), "")
-    return "says the same again" if last == before else "asks" if "?" in last else "says something" if last else "ends"
+    return any(write in _proposed(context, after_yes, before) for write in writes)
 
 
 def _writes(context: CheckContext, messages: Sequence[Message]) -> list[tuple[str, dict[str, Any]]]:

@@ -184,18 +184,10 @@ def _problem(problem: CheckFinding) -> Html:
 def _checks(outcomes: Sequence[CheckOutcome]) -> Html:
     rows = []
     for outcome in outcomes:
-        count = len(outcome.problems)
-        state, colour = ("not checked", "") if outcome.skipped else ("ok", " good")
-        if count:
-            state, colour = f"{count} problem{'s' * (count > 1)}", " bad"
-        rows.append(
-            tag(
-                "tr",
-                tag("th", outcome.check.name, tag("small", outcome.check.about), scope="row"),
-                tag("td", tag("span", state, class_=f"chip{colour}"), class_="state"),
-                tag("td", outcome.skipped or outcome.measured),
-            )
-        )
+        colour = "" if outcome.skipped else " bad" if outcome.problems else " good"
+        head = tag("th", outcome.check.name, tag("small", outcome.check.about), scope="row")
+        state = tag("td", tag("span", outcome.state, class_=f"chip{colour}"), class_="state")
+        rows.append(tag("tr", head, state, tag("td", outcome.skipped or outcome.measured)))
     others = [o for o in outcomes if o.rows and o.rules is None]
     return join(table_of(("Check", "State", "Looked at"), rows, "checks", words=3), [_own_rows(o) for o in others])
 

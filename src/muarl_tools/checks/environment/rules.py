@@ -66,6 +66,12 @@ class CheckOutcome:
     rows: tuple[tuple[str, ...], ...] = ()
     rules: RuleTable | None = None
 
+    @property
+    def state(self) -> str:
+        """How it went, in a word or two."""
+        count = len(self.problems)
+        return "not checked" if self.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
+
 
 def all_checks(environment: Environment) -> tuple[Check, ...]:
     """muarl's own checks, and those that the environment adds."""

@@ -13,7 +13,7 @@ from muarl.agents.probes import CLAIMS, STALLS, InquisitiveAgent, MistakenAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import event_loop
-from muarl.config.sections import EvalConfig, RunConfig
+from muarl.config.sections import RunConfig
 from muarl.domains.scripted_expert import SLOPPY
 from muarl.domains.tasks import Task
 from muarl.endpoints.client import Endpoint
@@ -100,13 +100,16 @@ def play_check(
     with event_loop() as loop:
         loop.closes(*endpoints)
         for domain in config.domains:
-            own = config.model_copy(update={"domain": domain})
-            place = place_of(own, measuring=True)
-            users = make_users(own.eval_user, Places([place]))
+            place = place_of(config.model_copy(update={"domain": domain}), measuring=True)
+            users = make_users(config.eval_user, Places([place]))
             loop.closes(place, users)
             out = PlayedCheck(users.name) if out is None else out
-            name, concurrency = find(domain.name).name, config.rollout.concurrency
-            _play_domain(out, name, config.eval, concurrency, place, users, progress, agents, endpoints)
+            name = find(domain.name).name
+            offered, missing = agents_for(place)
+            chosen = {key: agent for key, agent in offered.items() if key in agents or not agents}
+            chosen |= {f"endpoint:{e.model}": place.endpoint_agent(e) for e in endpoints}
+            out.missing |= {f"{key} in {name}": why for key, why in missing.items() if key in agents or not agents}
+            _play_domain(out, name, config, place, users, chosen, progress)
     if out is None or not out.conversations:
         first = out.lost[0] if out is not None and out.lost else "no episode was played"
         raise MuarlError(f"not one conversation could be played. The first failure: {first}")
@@ -116,26 +119,21 @@ def play_check(
 def _play_domain(
     out: PlayedCheck,
     name: str,
-    ev: EvalConfig,
-    concurrency: int,
+    config: RunConfig,
     place: Place,
     users: ByPlace[UserFactory],
+    agents: Mapping[str, Agent],
     progress: Progress,
-    wanted: Sequence[str],
-    endpoints: Sequence[Endpoint],
 ) -> None:
+    ev = config.eval
     tasks = place.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     place.check(tasks)
-    offered, missing = agents_for(place)
-    chosen = {key: agent for key, agent in offered.items() if key in wanted or not wanted}
-    chosen |= {f"endpoint:{e.model}": place.endpoint_agent(e) for e in endpoints}
-    out.missing |= {f"{key} in {name}": why for key, why in missing.items() if key in wanted or not wanted}
     known = {task.id: task for task in tasks}
     requests = requests_for(tasks, ev.trials, seed=ev.seed, label=LABEL)
-    for key, agent in chosen.items():
+    for key, agent in agents.items():
         before = out.spent
         budget = Budget(ev.max_cost, ev.max_tokens, lambda before=before: before)  # type: ignore[misc]
-        executor = local_executor(Places([place]), agent, users, concurrency)
+        executor = local_executor(Places([place]), agent, users, config.rollout.concurrency)
         episodes, end = play_all(executor, requests, progress, f"{key} in {name}", budget=budget)
         for episode in episodes:
             out.spent += episode.agent_usage + episode.user_usage
