@@ -31,8 +31,8 @@ from muarl.observe.rundir import RunDirectory
 from muarl.pages.charts import Series, line_chart
 from muarl.pages.markup import Html, join, tag
 from muarl.report.report import document
-from muarl_tools.check_tasks.run import TaskReport, check_source
-from muarl_tools.check_tasks.sources import open_source
+from muarl_tools.checks.tasks.report import TaskReport, check_source
+from muarl_tools.checks.tasks.sources import open_source
 from muarl_tools.compare.comparing import Comparison, Settings, compare
 from muarl_tools.compare.page import write_page
 from muarl_tools.compare.reading import read_all
@@ -148,7 +148,7 @@ def checked(shop: str, tasks: int) -> Checked:
         experts["expert"],
         experts["expert-unasked"],
         {rule: found for rule, level, _, found in report.rules() if level != "note"},
-        {finding.rule: finding.evidence for finding in report.overall},
+        {finding.rule: finding.what for finding in report.overall},
     )
 
 

@@ -30,10 +30,10 @@ from typing import Any
 from muarl.accounts.statistics import wilson
 from muarl.domains.tasks import Task
 from muarl.rewards.gold import gold_digest
-from muarl_tools.check_tasks.duplicates import _grams, _overlap
-from muarl_tools.check_tasks.fixing import fixed
-from muarl_tools.check_tasks.run import TaskReport, check_source
-from muarl_tools.check_tasks.sources import TaskSource, open_source
+from muarl_tools.checks.tasks.duplicates import _grams, _overlap
+from muarl_tools.checks.tasks.fixes import fixed
+from muarl_tools.checks.tasks.report import TaskReport, check_source
+from muarl_tools.checks.tasks.sources import TaskSource, open_source
 from muarl_worlds.tau import tau1_benchmark as tau1
 from muarl_worlds.tau.tau2_benchmark.tasks import task_from_json
 
@@ -191,13 +191,13 @@ def measured(
 ) -> dict[str, Any]:
     """Recall and precision by truth and level, by kind of mistake, and by rule."""
     found: dict[str, Any] = {"label": label, "tasks": len(ids), "truths": {}}
-    remaining = {(f.rule, f.task) for f in later.findings} if later is not None else set()
+    remaining = {(f.rule, f.where) for f in later.findings} if later is not None else set()
     for name, wrong in truths.items():
         block: dict[str, Any] = {"wrong": len(wrong), "levels": [], "kinds": {}, "rules": {}}
         for levels in LEVELS:
-            flagged = {f.task for f in report.of(*levels)} & set(ids)
+            flagged = {f.where for f in report.of(*levels)} & set(ids)
             hits = flagged & set(wrong)
-            gone = {f.task for f in report.of(*levels) if (f.rule, f.task) not in remaining} & hits
+            gone = {f.where for f in report.of(*levels) if (f.rule, f.where) not in remaining} & hits
             block["levels"].append(
                 {
                     "levels": " + ".join(levels),
@@ -217,12 +217,12 @@ def measured(
             )
         for kind in dict.fromkeys(wrong.values()):
             own = {i for i, k in wrong.items() if k == kind}
-            flags = [{f.task for f in report.of(*levels)} for levels in LEVELS]
+            flags = [{f.where for f in report.of(*levels)} for levels in LEVELS]
             block["kinds"][kind] = [len(own), *(len(own & flag) for flag in flags)]
         tasks: dict[tuple[str, str], set[str]] = defaultdict(set)
         for f in report.of("error", "warning"):
-            if f.task in ids:
-                tasks[f.level, f.rule].add(f.task)
+            if f.where in ids:
+                tasks[f.level, f.rule].add(f.where)
         for (level, rule), flagged in sorted(tasks.items()):
             hits = flagged & set(wrong)
             gone = None if later is None else len({i for i in hits if (rule, i) not in remaining})

@@ -18,8 +18,8 @@ from muarl.basics.web.addresses import listen
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.environments.registry import find
 from muarl.types.chat import Message, ToolCall
-from muarl_tools.check_user.proxy.http import ProxyServer
-from muarl_tools.check_user.proxy.service import GuardingProxy, ProxySettings
+from muarl_tools.checks.user.proxy.http import ProxyServer
+from muarl_tools.checks.user.proxy.service import GuardingProxy, ProxySettings
 from muarl_tools.serve_environments.http import EnvironmentServer
 from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
 from support.awkward import SHAPES, too_slow

@@ -24,7 +24,7 @@ from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.types.toolcalls import parse_call
 from muarl.user_errors.conduct import find_all
 from muarl.users.agenda import AgendaUserFactory
-from muarl_tools.check_user.proxy.reading import read_request
+from muarl_tools.checks.user.proxy.requests import read_request
 from muarl_tools.serve_environments.tau import read_action
 from muarl_tools.serve_model.reading import RequestReader
 from support.awkward import LENGTH, processor_time, too_slow

@@ -39,7 +39,7 @@ import importlib, pkgutil, muarl, muarl_tools, muarl_worlds
 TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends",
          "muarl.recipes",
          "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_tools.experiments",
-         "muarl_tools.serve_model", "muarl_tools.check_user", "muarl_tools.export")
+         "muarl_tools.serve_model", "muarl_tools.checks.user", "muarl_tools.export")
 import muarl.chat_formats.families
 paths = [(package.__path__, f"{package.__name__}.") for package in (muarl, muarl_tools, muarl_worlds)]
 for module in [module for path in paths for module in pkgutil.walk_packages(*path)]:

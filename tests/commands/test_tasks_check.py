@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
+from muarl.domains.checking import Fix
 from muarl.domains.database import Database
 from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
-from muarl_tools.check_tasks.findings import Fix
-from muarl_tools.check_tasks.fixing import fix_row
+from muarl_tools.checks.tasks.fixes import fix_row
 from support.checked_tasks import FIND, RIGHT, SHOP, SWAP
 
 

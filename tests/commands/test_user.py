@@ -54,9 +54,9 @@ def test_a_model_that_leaks_is_unfit_and_fails_a_script() -> None:
 def test_a_user_with_whom_the_expert_fails_is_not_fit(
     solved: float, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("muarl_tools.check_user.figures.FIT", 0.5)  # so that ten conversations are enough
+    monkeypatch.setattr("muarl_tools.checks.user.figures.FIT", 0.5)  # so that ten conversations are enough
     marks = iter([n < 10 * solved for n in range(10)] * 2)
-    monkeypatch.setattr("muarl_tools.check_user.figures.is_success", lambda reward: next(marks))
+    monkeypatch.setattr("muarl_tools.checks.user.figures.is_success", lambda reward: next(marks))
     code, out = run("agenda", "--tasks", "10", "--agents", "expert", "--domain", "retail-generated", "--json")
     verdict = json.loads(out)["verdict"]
     assert code == 0 and verdict["name"] == name

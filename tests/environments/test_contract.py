@@ -1,4 +1,4 @@
-"""The contract: what must hold of every environment that comes with muarl (muarl_tools.check_environment)."""
+"""The contract: what must hold of every environment that comes with muarl (muarl_tools.checks.environment)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from muarl.basics.errors import DataError
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.registry import find
-from muarl_tools.check_environment.context import CheckContext
-from muarl_tools.check_environment.elsewhere import TaskRequest, fingerprints, fingerprints_elsewhere
-from muarl_tools.check_environment.every import CHECKS, CheckOutcome, run_check, run_checks
+from muarl_tools.checks.environment.other_process import TaskRequest, fingerprints, fingerprints_elsewhere
+from muarl_tools.checks.environment.rules import CHECKS, CheckOutcome, run_check, run_checks
+from muarl_tools.checks.environment.samples import CheckContext
 from muarl_worlds import install
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from muarl.domains.checking import CheckFinding
 from muarl.domains.tasks import Action, Task
-from muarl_tools.check_tasks.findings import TaskFinding
-from muarl_tools.check_tasks.run import check_source
-from muarl_tools.check_tasks.sources import TaskSource
+from muarl_tools.checks.tasks.report import check_source
+from muarl_tools.checks.tasks.sources import TaskSource
 from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK
 from muarl_worlds.tau.airline.domain import Airline, airline_database
 from muarl_worlds.tau.airline.task_rules import AIRLINE_TASKS
@@ -107,7 +107,7 @@ def shop_source(*tasks: Task, splits: dict[str, list[Task]] | None = None, **opt
     return TaskSource("shop", domain, splits or {"test": list(tasks)}, RETAIL_BENCHMARK, RETAIL_TASKS)
 
 
-def found(source: TaskSource) -> list[TaskFinding]:
+def found(source: TaskSource) -> list[CheckFinding]:
     """What is wrong with the tasks."""
     return list(check_source(source).findings)
 

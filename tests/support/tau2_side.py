@@ -1,4 +1,4 @@
-"""tau2-bench's side of tests/users/test_proxy_tau2.py: runs in an interpreter that has tau2-bench, prints JSON.
+"""tau2-bench's side of tests/checks/test_user_proxy_tau2.py: runs in an interpreter that has tau2-bench, prints JSON.
 
 Nothing of muarl is imported here. Its own orchestrator plays one task with its own user simulator, whose model is asked
 at ``user_url``.

@@ -1,7 +1,7 @@
 """What a check of an environment is, for those who run checks and for authors and kits that add their own.
 
 A check looks at the tasks of an environment and says what is wrong with it, where, and what to do about it
-(``muarl domains check NAME``; muarl's own: ``muarl_tools.check_environment``). ``Environment.own_checks`` adds more.
+(``muarl domains check NAME``; muarl's own: ``muarl_tools.checks``). ``Environment.own_checks`` adds more.
 """
 
 from __future__ import annotations
@@ -10,26 +10,77 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from muarl.domains.base import Domain
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.types.episode import Episode
 
+Level = Literal["error", "warning", "note"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""error: it is wrong, and so is the score of such a task. warning: it may depend on luck, or on what nobody has
+decided. note: to know when reading scores; many benchmarks mean it so."""
+
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wrong with an environment. ``what``: one sentence. ``where``: the task, intent, tool or file; empty
-    where it is the environment as a whole. ``remedy``: what to change."""
+class Fix:
+    """A mechanical change of one task that removes a finding."""
+
+    what: Literal["drop", "arguments", "basis", "say"]
+    """"drop" (gold action ``index``), "arguments" (those of gold action ``index`` become ``value``), "basis" (the
+    reward's components become ``value``), "say" (the sentence ``value`` is added to the scenario)."""
+
+    value: Any = None
+    index: int | None = None
+
+    settled: bool = False
+    """Whether it follows from policy and database; otherwise it takes the gold state for what was meant, which a person
+    should confirm."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict."""
+        return {"what": self.what, "value": self.value, "index": self.index, "settled": self.settled}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFinding:
+    """Something that a check has found, of an environment or of a task."""
 
     what: str
+    """What is wrong, or what was seen of it, in one sentence without its full stop."""
+
     where: str = ""
+    """The task, intent, tool or file; empty where it is the environment, or all tasks together."""
+
     remedy: str = ""
+    """What to change, without the full stop."""
+
+    rule: str = ""
+    """The check or the rule that found it; whoever runs an environment's checks fills it in."""
+
+    level: Level = "error"
+    """How bad it is."""
+
+    split: str = ""
+    """Where the task is from, if ``where`` is a task's id."""
+
+    fixes: tuple[Fix, ...] = ()
+    """The change of the task, where it is mechanical."""
 
     def __str__(self) -> str:
         said = f"{self.where}: {self.what}" if self.where else self.what
         return f"{said}. {self.remedy}".rstrip() if self.remedy else said
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict; of a finding about all tasks together without what only one of them has."""
+        task = {"task": self.where, "split": self.split} if self.split else {}
+        found = {"rule": self.rule, "level": self.level, **task, "evidence": self.what, "remedy": self.remedy}
+        return {**found, "fixes": [fix.to_json() for fix in self.fixes]} if self.split else found
+
+
+Problem = CheckFinding
+"""What the checks of an environment call it: a finding that is an error."""
 
 
 @dataclass(frozen=True, slots=True)

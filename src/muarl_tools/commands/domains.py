@@ -17,8 +17,8 @@ from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.environments.environment import Environment
-    from muarl_tools.check_environment.context import PromptModel
-    from muarl_tools.check_environment.every import CheckOutcome
+    from muarl_tools.checks.environment.rules import CheckOutcome
+    from muarl_tools.checks.environment.samples import PromptModel
 
 COLUMNS = ("name", "kind", "sizes", "rule-based user", "expert", "red team", "checkpoint", "splits", "from")
 PIPE = 200
@@ -214,8 +214,8 @@ def _check(
     page: Path | None,
 ) -> None:
     """Run the checks, print each when it is done, and write the page. Exit code 1 if anything is wrong."""
-    from muarl_tools.check_environment.context import CheckContext
-    from muarl_tools.check_environment.every import run_checks
+    from muarl_tools.checks.environment.rules import run_checks
+    from muarl_tools.checks.environment.samples import CheckContext
 
     context = CheckContext(environment, name, size, tasks, seed, models=[_prompt_model(spec) for spec in checkpoints])
     shown = f", size {context.size}" if context.size else ""
@@ -228,7 +228,7 @@ def _check(
             wrong.append(f"{result.check.name} ({len(result.problems)})")
     if page is not None:
         from muarl.basics.files import write_text
-        from muarl_tools.check_environment.page import CheckPage, page_of
+        from muarl_tools.checks.environment.page import CheckPage, page_of
 
         checked = CheckPage(environment.name, context.size or "", context.split, tasks, seed, results)
         write_text(page, page_of(checked))
@@ -252,7 +252,7 @@ def _check_page(page: Path) -> None:
 def _prompt_model(spec: str) -> PromptModel:
     """A checkpoint as far as its tokenizer and its settings tell; its weights are not read."""
     from muarl.basics.extras import require
-    from muarl_tools.check_environment.context import PromptModel
+    from muarl_tools.checks.environment.samples import PromptModel
 
     require("train", f"the checkpoint {spec}")
     from muarl.backends.model_support import local_folder
@@ -277,16 +277,14 @@ def _prompt_model(spec: str) -> PromptModel:
 
 def _print_result(result: CheckOutcome) -> None:
     """A row for a check, and below it what is wrong."""
+    from muarl_tools.checks.printing import lines_of
+
     count = len(result.problems)
-    state = "not checked" if result.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
-    echo(f"{result.check.name:<16} {state:<13} {result.skipped or result.measured}".rstrip())
+    echo(f"{result.check.name:<16} {result.state:<13} {result.skipped or result.measured}".rstrip())
     if count:
         echo(f"    {result.check.about}")
     for problem in result.problems[:SHOWN]:
-        where = f"{problem.where}: " if problem.where else ""
-        echo(f"  - {where}{problem.what}.".replace("..", "."))
-        if problem.remedy:
-            echo(f"    {problem.remedy}.")
+        echo("\n".join(lines_of(problem, problem.where)))
     if count > SHOWN:
         echo(f"  - and {count - SHOWN} more")
     widths = [max(map(len, column)) for column in zip(*result.rows, strict=True)]

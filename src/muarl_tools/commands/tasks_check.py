@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,9 +15,8 @@ from muarl.cli.named import approved
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl_tools.check_tasks.findings import TaskFinding
-    from muarl_tools.check_tasks.run import TaskReport
-    from muarl_tools.check_tasks.sources import TaskSource
+    from muarl_tools.checks.tasks.report import TaskReport
+    from muarl_tools.checks.tasks.sources import TaskSource
 
 SHOWN = 3
 """Findings of one rule that are printed."""
@@ -97,9 +95,9 @@ def check(
     if guesses and fix is None:
         raise ConfigError("--guesses goes with --fix")
     with working(f"Reading or making the tasks of {source}"):
-        from muarl_tools.check_tasks.findings import RULES
-        from muarl_tools.check_tasks.run import check_source
-        from muarl_tools.check_tasks.sources import open_source
+        from muarl_tools.checks.tasks.report import check_source
+        from muarl_tools.checks.tasks.rules import RULES
+        from muarl_tools.checks.tasks.sources import open_source
 
         unknown = next((name for name in rule or () if name not in RULES), None)
         if unknown is not None:
@@ -115,7 +113,7 @@ def check(
         _print(report, level, rule)
     if page is not None:
         from muarl.basics.files import write_text
-        from muarl_tools.check_tasks.page import page_of
+        from muarl_tools.checks.tasks.page import page_of
 
         write_text(page, page_of(report))
         echo(f"Page: {page}", err=as_json)
@@ -142,7 +140,9 @@ def _told(shown: ExitStack, total: int) -> Callable[[int], None]:
 
 
 def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
-    from muarl_tools.check_tasks.findings import LEVELS, OVERALL, RULES
+    from muarl.domains.checking import LEVELS
+    from muarl_tools.checks.printing import lines_of
+    from muarl_tools.checks.tasks.rules import OVERALL, RULES
 
     sizes = ", ".join(f"{count} {split}" for split, count in report.tasks.items())
     echo(f"{report.label}: {report.count} tasks ({sizes})\n")
@@ -161,8 +161,7 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
     echo("")
     for overall in report.overall:
         echo(f"{overall.level} {overall.rule}: {OVERALL[overall.rule]}")
-        echo(f"  - all tasks: {overall.evidence}.")
-        echo(f"    {overall.remedy}.\n")
+        echo("\n".join([*lines_of(overall, "all tasks"), ""]))
     rows = report.rules()
     together = "".join(f"; of all tasks together: {o.level} {o.rule}" for o in report.overall)
     if not rows:
@@ -177,35 +176,20 @@ def _print(report: TaskReport, level: Level, only: list[str] | None) -> None:
             continue
         echo(f"\n{at} {rule}: {RULES[rule]}")
         found = [f for f in report.findings if f.rule == rule and f.level == at]
-        _print_findings(found if only else found[:SHOWN])
+        for finding in found if only else found[:SHOWN]:
+            echo("\n".join(lines_of(finding, f"task {finding.where}")))
         if total > SHOWN and not only:
             echo(f"  - and {total - SHOWN} more: --rule {rule}, --json or --page")
-    flagged = Counter((f.split, f.task) for f in report.of("error", "warning"))
-    wrong = {(f.split, f.task) for f in report.of("error")}
+    wrong, flagged = report.flagged("error"), report.flagged("error", "warning")
     echo(f"\n{len(wrong)} of {report.count} tasks have errors, {len(flagged)} errors or warnings{together}.")
 
 
-def _print_findings(found: list[TaskFinding]) -> None:
-    for finding in found:
-        echo(f"  - task {finding.task}: {finding.evidence}.")
-        echo(f"    {finding.remedy}.")
-        for fix in finding.fixes:
-            sure = "" if fix.settled else " (a guess: confirm it)"
-            told = {
-                "drop": f"leave out actions[{fix.index}]",
-                "arguments": f"actions[{fix.index}] with {json.dumps(fix.value, ensure_ascii=False)}",
-                "basis": f"reward_basis {json.dumps(fix.value)}",
-                "say": f"add {fix.value!r} to the scenario",
-            }[fix.what]
-            echo(f"    Fixed: {told}{sure}.")
-
-
 def _fix(source: TaskSource, report: TaskReport, out: Path, guesses: bool, quiet: bool) -> None:
-    from muarl_tools.check_tasks.fixing import fixed, write_fixed
+    from muarl_tools.checks.tasks.fixes import fixed, write_fixed
 
     rows = fixed(source, report.findings, guesses=guesses)
     write_fixed(out, source, rows)
-    left = {f.task for f in report.of("error")} - set(rows)
+    left = {f.where for f in report.of("error")} - set(rows)
     echo(f"Fixed: {len(rows)} of {report.count} tasks, in {out}; read them before use.", err=quiet)
     if left:
         names = ", ".join(sorted(left)[:12])

@@ -113,7 +113,7 @@ def check(
     from muarl.basics.errors import ConfigError
     from muarl.basics.files import write_text
     from muarl.basics.stopping import stop_signals
-    from muarl_tools.check_user.figures import said_by_people
+    from muarl_tools.checks.user.figures import said_by_people
 
     if fail_on not in ("unfit", "reservations", "never"):
         raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
@@ -122,7 +122,7 @@ def check(
         config = _config(who, settings, domain, size, split, tasks, trials, seed, judge, concurrency, max_cost, price)
         figures = _measured(config, agents.split(",") if agents else [], agent or (), people)
     if page is not None:
-        from muarl_tools.check_user.page import check_page
+        from muarl_tools.checks.user.page import check_page
 
         write_text(page, check_page(figures))
     if json_out:
@@ -146,8 +146,8 @@ def _measured(
     from muarl.rewards.judge import open_judge_model
     from muarl.runs.prices import Bounds
     from muarl.runs.roles import Cast, check_roles
-    from muarl_tools.check_user.figures import figures_of
-    from muarl_tools.check_user.playing import judge_check, play_check
+    from muarl_tools.checks.user.conversations import judge_check, play_check
+    from muarl_tools.checks.user.figures import figures_of
 
     endpoints = [Endpoint(parse_endpoint(spec, concurrency=config.rollout.concurrency)) for spec in models]
     spec = config.eval.user_judge
@@ -212,7 +212,7 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
     """The verdict and what led to it, for a terminal."""
     from muarl.basics.untrusted import visible
     from muarl.observe.screen import Screen
-    from muarl_tools.check_user.page import check_table
+    from muarl_tools.checks.user.page import check_table
 
     Screen().print(check_table(figures))
     verdict, cost, logs = figures["verdict"], figures["cost"], figures.get("logs")
@@ -293,9 +293,9 @@ def proxy(
     from muarl.basics.keys import read_secret
     from muarl.basics.web.addresses import listen, token_for
     from muarl.users.guard import GUARDED
-    from muarl_tools.check_user.proxy import TOKEN
-    from muarl_tools.check_user.proxy.http import ProxyServer
-    from muarl_tools.check_user.proxy.service import GuardingProxy, ProxySettings
+    from muarl_tools.checks.user.proxy import TOKEN
+    from muarl_tools.checks.user.proxy.http import ProxyServer
+    from muarl_tools.checks.user.proxy.service import GuardingProxy, ProxySettings
 
     token = token_for(host, read_secret(TOKEN), TOKEN)
     key = read_secret(key_env) if key_env else ""

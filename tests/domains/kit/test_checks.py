@@ -11,8 +11,8 @@ from muarl.domains.checking import Checked
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.service import Service
 from muarl.environments.service import environment
-from muarl_tools.check_environment.context import CheckContext
-from muarl_tools.check_environment.every import CHECKS, run_check
+from muarl_tools.checks.environment.rules import CHECKS, run_check
+from muarl_tools.checks.environment.samples import CheckContext
 from support.kit import DAYS, LIBRARY, LIBRARY_ENV, LOAN, ask_fee, extend, library, own_loan, planned
 
 

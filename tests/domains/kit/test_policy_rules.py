@@ -12,7 +12,7 @@ from muarl.domains.checking import Checked
 from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
 from muarl.environments.service import environment
 from muarl.kit import Plan
-from muarl_tools.check_environment.context import CheckContext
+from muarl_tools.checks.environment.samples import CheckContext
 from support.kit import DAYS, LOAN, Library, ask_fee, library, own_loan, planned
 
 POLICY = """# Policy

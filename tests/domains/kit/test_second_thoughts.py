@@ -11,7 +11,7 @@ from muarl.agents.idle import IdleAgent
 from muarl.domains.generated import UserRequest
 from muarl.domains.kit.requests import drops
 from muarl.kit import Plan, environment, intent
-from muarl_tools.asking import OF_ONE_INTENT, ExpertPlay, asking_cost, expert_plays
+from muarl_tools.checks.expert_plays import OF_ONE_INTENT, ExpertPlay, asking_cost, expert_plays
 from support.kit import (
     LIBRARY,
     LOAN,

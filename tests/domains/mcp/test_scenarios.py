@@ -13,8 +13,8 @@ from muarl.domains.scripted_expert import SLOPPY, ErrorProfile
 from muarl.domains.tooling import tool_kinds
 from muarl.environments.registry import find
 from muarl.types.chat import Message
-from muarl_tools.check_environment.context import CheckContext
-from muarl_tools.check_environment.every import run_checks
+from muarl_tools.checks.environment.rules import run_checks
+from muarl_tools.checks.environment.samples import CheckContext
 from support.environments import ON_SERVERS
 from support.kit import expert, made, rehearsed, said, service
 
