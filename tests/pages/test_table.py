@@ -26,7 +26,7 @@ RUNS = table(
         [
             Cell("one", link="runs/one", strong=True),
             Cell("91.0%", small="80.0% – 97.0%"),
-            Cell("", drawing=tag("i")),
+            Cell("", page=tag("i")),
             "3",
         ],
         ["two", Cell("–", kind="soft"), "", "12"],

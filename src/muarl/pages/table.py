@@ -28,8 +28,8 @@ class Cell:
     """A cell with more than plain text.
 
     ``small``: said less loudly beside it, as an interval is; in a terminal on a line of its own. ``kind``: a class of
-    the style sheet. ``link``: an address, left out if its scheme is none of the web's. ``drawing``: what a page shows
-    in place of the text.
+    the style sheet. ``link``: an address, left out if its scheme is none of the web's. ``page``: what a page shows in
+    place of the text, a drawing or a longer text.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Cell:
     kind: str = ""
     strong: bool = False
     link: str = ""
-    drawing: Html | None = None
+    page: Html | str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def _html_cell(n: int, cell: str | Cell, column: ShownColumn) -> Html:
     cell = Cell(cell) if isinstance(cell, str) else cell
     lines = cell.text.split("\n")
     content: Child = cell.text if len(lines) == 1 else [tag("div", line) for line in lines]
-    if cell.drawing is not None:
-        content = cell.drawing
+    if cell.page is not None:
+        content = cell.page
     if _is_safe(cell.link):
         content = tag("a", content, href=cell.link)
     if cell.strong:

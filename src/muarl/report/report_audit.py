@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.audit.findings import LAYERS, SEVERITIES, Finding
-from muarl.audit.report import QUESTIONS
+from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES, Finding
 from muarl.observe.headline import FORMER
 from muarl.pages.charts import percent
 from muarl.pages.markup import Html, as_figure, join, table_of, tag

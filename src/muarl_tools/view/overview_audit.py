@@ -13,7 +13,7 @@ from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.audit.coverage import checked_layers
-from muarl.audit.findings import LAYERS
+from muarl.audit.findings import LAYERS, QUESTIONS
 from muarl.observe.headline import FORMER
 from muarl.pages.charts import percent, strip
 from muarl.pages.markup import Child, Html, as_figure, join, table_of, tag
@@ -164,8 +164,6 @@ def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
 
 def _shares(site: Site, audits: list[AuditOverview], heads: list[str]) -> Html:
     """Catastrophic failures first, then what was achieved, then the layers."""
-    from muarl.audit.report import QUESTIONS  # with numpy, as below
-
     several = sorted({int(k) for a in audits for k in mapping(a.figures.get("pass_hat")) if k.isdecimal()} - {0, 1})
     rows: list[tuple[str, str, tuple[str, ...], str]] = [
         ("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",), "bad"),
