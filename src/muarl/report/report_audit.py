@@ -1,111 +1,304 @@
-"""The run report's audit: catastrophic failures and layers beside success, the rules that found something, and findings
-at the message that each points at."""
+"""A run's audit: how often something went badly wrong, layer by layer and rule by rule, and red-team users; and what it
+found, at the message that each finding points at.
+
+Figures are those of summary.json and redteam.json, which have their intervals.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES, Finding
 from muarl.observe.headline import FORMER
-from muarl.pages.charts import percent
-from muarl.pages.markup import Html, as_figure, join, table_of, tag
-from muarl.report.report_tables import bounds
+from muarl.pages.charts import percent, strip
+from muarl.pages.markup import Child, Html, as_figure, join, table_of, tag
+from muarl.pages.words import stage_text
+from muarl.report.figures import RunFigures, Ways, bounds, link, mapping
 
-Summary = Mapping[str, Any]
-
-STAGES = {"cold_start": "Before RL", "rl": "After RL"}
-"""By the names of summary.json's evaluations; a single one has no name."""
-SHOWN = 12
-"""Rules that are shown; findings.jsonl has them all."""
-
-
-def audits_of(summary: Summary) -> list[tuple[str, Summary]]:
-    """The audits that a summary holds, each with its evaluation's name: one of ``muarl eval``, or one a stage."""
-    found = summary.get("audit")
-    if not isinstance(found, Mapping):
-        return []
-    named = {"Evaluation": found} if "layers" in found else {STAGES.get(str(k), str(k)): v for k, v in found.items()}
-    parts = [(name, part) for name, part in named.items() if isinstance(part, Mapping) and "layers" in part]
-    return [(name, {SUCCESS_WITHOUT_VIOLATION: part.get(FORMER), **part}) for name, part in parts]
+SHOWN = 10
+"""Rules in sight; the others are folded."""
+STRIPS = 3
+"""With more columns than this there is no room to draw."""
+BESIDE = 2
+"""With more columns than this the rules stand below the shares."""
+_STAGES = {"cold_start": "before", "rl": "after", "evaluation": "evaluation"}
+"""By the names of summary.json's evaluations."""
 
 
-def audit_section(summary: Summary) -> Html | None:
-    """Shares with their intervals, evaluation by evaluation, and what was found; None where nothing was audited."""
-    audits = audits_of(summary)
+@dataclass(frozen=True)
+class Share:
+    """A share and its 95% interval, None where it has none."""
+
+    value: float
+    interval: tuple[float, float] | None = None
+
+    @property
+    def text(self) -> str:
+        """With the interval in brackets."""
+        return percent(self.value) + (f" ({_span(self.interval)})" if self.interval else "")
+
+
+@dataclass(frozen=True)
+class AuditOverview:
+    """The audit of one evaluation: its figures in the shape of ``AuditSummary.to_json``."""
+
+    run: RunFigures
+    stage: str
+    figures: Mapping[str, Any]
+
+    def share(self, *names: str) -> Share | None:
+        """A figure by its path; None where there is none."""
+        found: Any = self.figures
+        for name in names:
+            found = mapping(found).get(name)
+        return share_of(found)
+
+    def unchecked(self, *names: str) -> bool:
+        """Whether a figure is there and unknown, since no rules were declared that it could be measured by."""
+        found: Any = self.figures
+        for name in names[:-1]:
+            found = mapping(found).get(name)
+        return names[-1] in mapping(found) and mapping(found)[names[-1]] is None
+
+
+def share_of(found: object) -> Share | None:
+    """An estimate as JSON has it: {"value", "interval"}."""
+    value = as_figure(mapping(found).get("value"))
+    if value is None or not 0 <= value <= 1:
+        return None
+    ends = bounds(mapping(found).get("interval"))
+    if ends is None:
+        return Share(value)
+    low, high = (min(1.0, max(0.0, round(e, 9))) for e in ends)  # 2e-17 is nothing
+    return Share(value, (low, high))
+
+
+def audits_of(run: RunFigures) -> list[AuditOverview]:
+    """A run's audited evaluations, in the order of the run."""
+    found = run.summary.get("audit")
+    named: dict[str, Any] = {"evaluation": found}
+    if isinstance(found, Mapping) and "layers" not in found:
+        named = {str(name): part for name, part in found.items()}
+    if not any(_whole(part) for part in named.values()):
+        named = {"evaluation": run.redteam.get("all")}
+    whole = {
+        name: {SUCCESS_WITHOUT_VIOLATION: part.get(FORMER), **part} for name, part in named.items() if _whole(part)
+    }
+    out = [AuditOverview(run, _STAGES.get(name, name), part) for name, part in whole.items()]
+    return out or [AuditOverview(run, stage, figures) for stage, figures in run.found_audits()]
+
+
+def _whole(part: object) -> bool:
+    return isinstance(mapping(part).get("layers"), Mapping)
+
+
+def catastrophic_text(audits: Sequence[AuditOverview]) -> str | None:
+    """The catastrophic-failure rate of a run's last audited evaluation; None where there is none."""
+    found = audits[-1].share("catastrophic") if audits else None
+    if found is None:
+        return NOT_CHECKED if audits and audits[-1].unchecked("catastrophic") else None
+    return found.text
+
+
+def grave(audits: Sequence[AuditOverview], *, linked: bool = False) -> Html | None:
+    """The same, in red where there are any; ``linked``: leading to the section."""
+    text, found = catastrophic_text(audits), audits[-1].share("catastrophic") if audits else None
+    if text is None:
+        return None
+    inner: Child = tag("a", text, href="#audit") if linked else text
+    return tag("span", inner, class_="grave" if found and found.value else None)
+
+
+def audit_section(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
+    """The section, of one run or of several beside each other; None where nothing was audited."""
+    audits = [a for run in runs for a in audits_of(run)]
     if not audits:
         return None
-    heads = [name for name, _ in audits]
-    figures = [("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",)),
-               ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,)),
-               *((layer.capitalize(), QUESTIONS[layer], ("layers", layer)) for layer in LAYERS[1:])]  # fmt: skip
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, tag("small", meaning) if meaning else None, scope="row"),
-            [_cell(part, path) for _, part in audits],
-        )
-        for name, meaning, path in figures
-    ]
+    heads = [_head(a, len(runs) > 1, len(audits) > 1) for a in audits]
+    shares, rules = _shares(ways, audits, heads), _rules(ways, audits, heads)
     return join(
-        table_of(["", *heads], rows),
-        tag("p", "Of a layer: conversations without a violation in it; notes are ignored. Small text: 95% CIs. ",
-            [_missing(part) for _, part in audits[-1:]], class_="soft"),
-        _rules(audits),
-    )  # fmt: skip
-
-
-def _cell(part: Summary, path: Sequence[str]) -> Html:
-    found: Any = part
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    value = as_figure(found.get("value")) if isinstance(found, Mapping) else None
-    if value is None:
-        return tag("td", NOT_CHECKED, class_="n soft")
-    ends = bounds(found.get("interval"))
-    spread = tag("small", f"{percent(ends[0])}–{percent(ends[1])}") if ends else None
-    return tag("td", percent(value), " ", spread, class_="n")
-
-
-def _missing(part: Summary) -> str:
-    """What no rule was declared for, by layer."""
-    found = part.get("not_checked")
-    if not isinstance(found, Mapping) or not found:
-        return ""
-    told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
-    return f"Not checked (no rules declared): {'; '.join(told)}."
-
-
-def _rules(audits: Sequence[tuple[str, Summary]]) -> Html:
-    known: dict[str, Mapping[str, Any]] = {}
-    for _, part in audits:
-        rules = part.get("rules")
-        known |= {str(k): v for k, v in rules.items() if isinstance(v, Mapping)} if isinstance(rules, Mapping) else {}
-    if not known:
-        return tag("p", "The audit found nothing.", class_="soft")
-
-    def worst(rule: str) -> int:
-        severity = known[rule].get("severity")
-        return SEVERITIES.index(severity) if severity in SEVERITIES else 0
-
-    rows = []
-    for rule in sorted(known, key=lambda r: (-worst(r), r))[:SHOWN]:
-        kind = "chip bad" if worst(rule) == len(SEVERITIES) - 1 else "chip"
-        cells = [tag("td", _often(part, rule), class_="n") for _, part in audits]
-        label = tag("th", rule.replace("-", " "), tag("small", str(known[rule].get("layer", ""))), scope="row")
-        rows.append(tag("tr", label, tag("td", tag("span", SEVERITIES[worst(rule)], class_=kind)), cells))
-    return join(
-        tag("h3", "What was found"),
-        table_of(["Rule", "Severity", *(f"{name}: conversations" for name, _ in audits)], rows),
+        tag("div", tag("div", shares), tag("div", rules), class_="two") if len(audits) <= BESIDE else [shares, rules],
+        _red_team(ways, runs),
     )
 
 
-def _often(part: Summary, rule: str) -> str:
-    rules = part.get("rules")
-    own = rules.get(rule) if isinstance(rules, Mapping) else None
-    n, of = as_figure(own.get("episodes")) if isinstance(own, Mapping) else None, as_figure(part.get("episodes"))
-    return f"{n:,.0f} ({percent(min(1.0, n / of))})" if n and of else "–"
+def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
+    if not many:
+        return "of all conversations"
+    stage = stage_text(audited.stage)
+    return f"{audited.run.name}, {stage}" if runs else stage[:1].upper() + stage[1:]
+
+
+def _shares(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html:
+    """Catastrophic failures first, then what was achieved, then the layers."""
+    several = sorted({int(k) for a in audits for k in mapping(a.figures.get("pass_hat")) if k.isdecimal()} - {0, 1})
+    rows: list[tuple[str, str, tuple[str, ...], str]] = [
+        ("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",), "bad"),
+        ("Solved", "", ("success",), "after"),
+        ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,), "after"),
+        *((f"pass^{k}", f"tasks solved in each of {k} attempts", ("pass_hat", str(k)), "after") for k in several),
+        *((f"{layer.capitalize()} passed", QUESTIONS[layer], ("layers", layer), "base") for layer in LAYERS[1:]),
+    ]
+    out = []
+    for name, meaning, path, colour in rows:
+        found = [a.share(*path) for a in audits]
+        unknown = [
+            a.unchecked(*path) and path[0] in ("catastrophic", "layers", SUCCESS_WITHOUT_VIOLATION) for a in audits
+        ]
+        if not any(found) and not any(unknown):
+            continue
+        cells = []
+        for audited, share, unmeasured in zip(audits, found, unknown, strict=True):
+            grave = path == ("catastrophic",) and share is not None and share.value > 0
+            missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
+            text: Child = missing if share is None else percent(share.value)
+            if grave and share is not None:
+                where = (("stage", audited.stage), ("severity", "catastrophic"))
+                text = link(ways(audited.run, *where), percent(share.value))
+            shade = "base" if colour == "bad" and not grave else colour
+            drawn = strip(share.value, share.interval, shade) if share and len(audits) <= STRIPS else None
+            within = tag("small", _span(share.interval)) if share and share.interval else None
+            cells.append(tag("td", tag("b", text), " ", within, drawn, class_="share grave" if grave else "share"))
+        label = tag("th", name, tag("small", meaning) if meaning else None, scope="row")
+        out.append(tag("tr", label, cells))
+    text = f"Small text: 95% CIs. A layer passes if there is no violation; notes are ignored. {_missing(audits[-1])}"
+    note = tag("p", text.strip(), class_="soft")
+    return join(table_of(["", *heads], out, "audits"), note)
+
+
+def _missing(audited: AuditOverview) -> str:
+    """What no rule was declared for, by layer."""
+    found = mapping(audited.figures.get("not_checked"))
+    told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
+    return f"Not checked (no rules declared): {'; '.join(told)}." if told else ""
+
+
+def _span(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{percent(interval[0])}–{percent(interval[1])}"
+
+
+def _rules(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html | None:
+    """The rules that found something, the worst and most frequent first, each with the way to its conversations."""
+    known: dict[str, tuple[int, float, str]] = {}
+    for audited in audits:
+        for rule, about in mapping(audited.figures.get("rules")).items():
+            worst = _severity(mapping(about).get("severity"))
+            share = _rule_share(audited, rule)[1]
+            before = known.get(rule, (0, 0.0, ""))
+            known[rule] = max(worst, before[0]), max(share, before[1]), str(mapping(about).get("layer", ""))
+    if not known:
+        return tag("p", "The audit found nothing.", class_="soft")
+    ordered = sorted(known.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
+    rows = []
+    for rule, (worst, _, layer) in ordered:
+        cells = []
+        for audited in audits:
+            n, share = _rule_share(audited, rule)
+            where = ways(audited.run, ("stage", audited.stage), ("rule", rule))
+            cells.append(
+                tag("td", [link(where, f"{n:,}"), " ", tag("small", percent(share))] if n else "–", class_="n")
+            )
+        word, colour = SEVERITIES[worst], ("", " warn", " bad")[worst]
+        name = tag("th", rule.replace("-", " "), tag("small", layer), scope="row")
+        rows.append(tag("tr", name, tag("td", tag("span", word, class_=f"chip{colour}")), cells))
+    heads = ["conversations"] if len(heads) == 1 else heads
+    table = table_of(["Found by rule", "", *heads], rows[:SHOWN], "rules")
+    more = len(rows) - SHOWN
+    rest = table_of(["", "", *heads], rows[SHOWN:], "rules") if more > 0 else None
+    return join(table, tag("details", tag("summary", f"{more} more rules"), rest) if rest else None)
+
+
+def _severity(name: object) -> int:
+    return SEVERITIES.index(name) if name in SEVERITIES else 0
+
+
+def _rule_share(audited: AuditOverview, rule: str) -> tuple[int, float]:
+    """How many episodes a rule found something in, and of how many in all it is the share."""
+    n = as_figure(mapping(mapping(audited.figures.get("rules")).get(rule)).get("episodes"))
+    of = as_figure(audited.figures.get("episodes"))
+    return (int(n), min(1.0, n / of)) if n and of and isfinite(n) and min(n, of) > 0 else (0, 0.0)
+
+
+# Red-team users.
+
+
+def _kinds(run: RunFigures) -> Mapping[str, Any]:
+    found = run.redteam.get("kinds")
+    return {str(k): v for k, v in found.items() if isinstance(v, Mapping)} if isinstance(found, Mapping) else {}
+
+
+def _kind_filter(kind: str) -> tuple[tuple[str, str], ...]:
+    return (("task", f"redteam-{kind}-"),)
+
+
+def _red_team(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
+    """By kind of user: success, pass^k, catastrophic failures, and what trivial baselines earn."""
+    known = [(run, _kinds(run)) for run in runs if _kinds(run)]
+    if not known:
+        return None
+    alone = len(known) == 1
+    ks = [int(k) for run, _ in known for k in mapping(mapping(run.redteam.get("all")).get("pass_hat")) if k.isdecimal()]
+    k = str(max(ks, default=1))
+    names = dict.fromkeys(kind for _, kinds in known for kind in kinds)
+    columns = ["Success", f"pass^{k}", "Catastrophic", "Do nothing"]
+    if alone:
+        columns = [
+            "Conversations",
+            "Success",
+            f"pass^{k}",
+            "Catastrophic",
+            "Fell for it",
+            "Handed over",
+            "Do nothing",
+            "Transfer",
+        ]
+    rows = []
+    for kind in (*names, None):
+        cells: list[Html] = []
+        for run, kinds in known:
+            part = mapping(kinds.get(kind) if kind is not None else run.redteam.get("all"))
+            cells += [tag("td", c, class_="n") for c in _cells(ways, run, kind, part, k, alone)]
+        about = next((str(a) for _, kinds in known if kind and (a := mapping(kinds.get(kind)).get("about"))), None)
+        name: Child = "all" if kind is None else kind.replace("_", " ")
+        if kind is not None and alone:
+            name = link(ways(known[0][0], *_kind_filter(kind)), kind.replace("_", " "))
+        rows.append(tag("tr", tag("th", name, tag("small", about) if about else None, scope="row"), cells,
+                        class_="sum" if kind is None else None))  # fmt: skip
+    top = None
+    if not alone:
+        top = tag(
+            "tr", tag("th", ""), [tag("th", run.name, colspan=len(columns), scope="colgroup") for run, _ in known]
+        )
+    head = tag(
+        "tr",
+        [tag("th", c, class_="n" if n else None, scope="col") for n, c in enumerate(["User", *columns * len(known)])],
+    )
+    table = tag("table", tag("thead", top, head), tag("tbody", rows), class_="redteam")
+    note = "Adversarial and difficult users. Doing nothing is safe but useless: an agent must beat its success."
+    return join(tag("h3", "Red team"), tag("p", note, class_="soft"), tag("div", table, class_="scroll"))
+
+
+def _cells(ways: Ways, run: RunFigures, kind: str | None, part: Mapping[str, Any], k: str, alone: bool) -> list[Child]:
+    def text(found: object, interval: bool = False) -> str:
+        share = share_of(found)
+        return "–" if share is None else share.text if interval else percent(share.value)
+
+    floors, worst = mapping(part.get("baselines")), share_of(part.get("catastrophic"))
+    where = (*(_kind_filter(kind) if kind else ()), ("severity", "catastrophic"))
+    grave: Child = text(part.get("catastrophic"), alone)
+    if worst is not None and worst.value:
+        grave = tag("span", link(ways(run, *where), grave), class_="grave")
+    main: list[Child] = [text(part.get("success")), text(mapping(part.get("pass_hat")).get(k)), grave]
+    idle = text(floors.get("do_nothing"))
+    if not alone:
+        return [*main, idle]
+    n = as_figure(part.get("episodes"))
+    more = [text(part.get("trapped")), text(part.get("transferred")), idle, text(floors.get("always_transfer"))]
+    return [f"{n:,.0f}" if n is not None and isfinite(n) else "–", *main, *more]
 
 
 def finding_notes(findings: Sequence[Finding]) -> dict[tuple[int, int], Html]:

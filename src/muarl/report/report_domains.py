@@ -9,11 +9,10 @@ from muarl.accounts.metrics import BEHAVIOUR, DOMAIN, SUCCESS_WITHOUT_VIOLATION
 from muarl.pages.charts import Series, dumbbell, line_chart, number, percent
 from muarl.pages.markup import Html, as_figure, join, table_of, tag
 from muarl.pages.words import word
+from muarl.report.figures import MEASURED, Rows, RunFigures, bounds, mapping, points
 from muarl.report.report_audit import audits_of
-from muarl.report.report_curves import CURVES, MEASURED, points
-from muarl.report.report_tables import ReportStage, bounds
-
-Rows = Sequence[Mapping[str, Any]]
+from muarl.report.report_curves import CURVES
+from muarl.report.report_tables import ReportStage
 
 COLOURS = 6
 """Domains that have a line of their own."""
@@ -29,15 +28,14 @@ def domains_in(rows: Rows) -> list[str]:
     return sorted(found)
 
 
-def domains_section(summary: Mapping[str, Any], stages: Sequence[ReportStage], metrics: Rows) -> Html | None:
+def domains_section(run: RunFigures, stages: Sequence[ReportStage]) -> Html | None:
     """Scores, behaviour and learning of each domain; None for a run of one."""
-    parts = [_mapping(stage.block.get("by_domain")) for stage in stages]
-    names = sorted({name for part in parts for name in part} | set(domains_in(metrics)))
+    parts = [mapping(stage.block.get("by_domain")) for stage in stages]
+    names = sorted({name for part in parts for name in part} | set(domains_in(run.metrics)))
     if not names:
         return None
-    blocks = [_scores(summary, stages, names), _audited(summary, names), _behaviour(stages, names)]
-    rows = [row for row in metrics if row.get("phase") == "rl"]
-    charts = domain_charts(rows, metrics)
+    blocks = [_scores(run.summary, stages, names), _audited(run, names), _behaviour(stages, names)]
+    charts = domain_charts(run.rows, run.metrics)
     curves = join(tag("h3", "Learning"), tag("div", charts, class_="charts")) if charts else None
     return join(*blocks, curves)
 
@@ -45,14 +43,14 @@ def domains_section(summary: Mapping[str, Any], stages: Sequence[ReportStage], m
 def _scores(summary: Mapping[str, Any], stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
     if not stages:
         return None
-    told = _mapping(summary.get("by_domain"))
-    floors = [(key, label) for key, label in FLOORS if any(key in _mapping(part) for part in told.values())]
+    told = mapping(summary.get("by_domain"))
+    floors = [(key, label) for key, label in FLOORS if any(key in mapping(part) for part in told.values())]
     rows = []
     for name in [*names, ALL]:
-        blocks = [s.block if name == ALL else _mapping(_mapping(s.block.get("by_domain")).get(name)) for s in stages]
+        blocks = [s.block if name == ALL else mapping(mapping(s.block.get("by_domain")).get(name)) for s in stages]
         scores = [as_figure(block.get("success")) for block in blocks]
         tried = as_figure(blocks[-1].get("episodes"))
-        beside = [as_figure(_success((summary if name == ALL else _mapping(told.get(name))).get(k))) for k, _ in floors]
+        beside = [as_figure(_success((summary if name == ALL else mapping(told.get(name))).get(k))) for k, _ in floors]
         cells = [tag("td", percent(v) if v is not None else "–", class_="n") for v in beside]
         marks = [(value, stage.colour) for value, stage in zip(scores, stages, strict=True)]
         rows.append(
@@ -76,13 +74,13 @@ def _scores(summary: Mapping[str, Any], stages: Sequence[ReportStage], names: Se
     return join(tag("h3", "Tasks solved"), tag("div", table, class_="scroll"))
 
 
-def _audited(summary: Mapping[str, Any], names: Sequence[str]) -> Html | None:
-    audits = audits_of(summary)
-    parts = _mapping(audits[-1][1].get("by_domain")) if audits else {}
+def _audited(run: RunFigures, names: Sequence[str]) -> Html | None:
+    audits = audits_of(run)
+    parts = mapping(audits[-1].figures.get("by_domain")) if audits else {}
     if not parts:
         return None
     figures = (("Catastrophic failures", "catastrophic"), ("Solved without any violation", SUCCESS_WITHOUT_VIOLATION))
-    shown = [(name, _mapping(parts.get(name))) for name in names] + [(ALL, audits[-1][1])]
+    shown = [(name, mapping(parts.get(name))) for name in names] + [(ALL, audits[-1].figures)]
     rows = [
         tag("tr", tag("th", label, scope="row"), [_estimate(part.get(key)) for _, part in shown])
         for label, key in figures
@@ -94,9 +92,9 @@ def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | No
     if not stages:
         return None
     last = stages[-1]
-    parts = _mapping(last.block.get("by_domain"))
-    shown = [(name, _mapping(_mapping(parts.get(name)).get("behaviour"))) for name in names]
-    shown.append((ALL, _mapping(last.block.get("behaviour"))))
+    parts = mapping(last.block.get("by_domain"))
+    shown = [(name, mapping(mapping(parts.get(name)).get("behaviour"))) for name in names]
+    shown.append((ALL, mapping(last.block.get("behaviour"))))
     rows = []
     for figure in BEHAVIOUR:
         values = [as_figure(found.get(figure)) for _, found in shown]
@@ -141,16 +139,12 @@ def _held_out(names: Sequence[str], rows: Rows) -> list[Series]:
     return []
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _success(value: Any) -> Any:
     return value.get("success") if isinstance(value, Mapping) else value
 
 
 def _estimate(found: Any) -> Html:
-    part = _mapping(found)
+    part = mapping(found)
     return _share(as_figure(part.get("value")), part.get("interval"))
 
 

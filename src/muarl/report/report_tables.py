@@ -12,8 +12,8 @@ from muarl.observe.progress import clock
 from muarl.pages.charts import dumbbell, number, percent, share_bar, strip
 from muarl.pages.markup import Html, as_figure, join, table_of, tag
 from muarl.pages.words import Word, phase_name, word
+from muarl.report.figures import Rows, bounds
 
-Rows = Sequence[Mapping[str, Any]]
 Block = Mapping[str, Any]
 
 
@@ -37,14 +37,6 @@ class ReportStage:
 def _mapping(block: Block, key: str) -> Mapping[str, Any]:
     found = block.get(key)
     return found if isinstance(found, Mapping) else {}
-
-
-def bounds(interval: Any) -> tuple[float, float] | None:
-    """(low, high) of an interval, None if it is none."""
-    if not isinstance(interval, Sequence) or len(interval) != 2:
-        return None
-    low, high = map(as_figure, interval)
-    return (low, high) if low is not None and high is not None else None
 
 
 def _interval_text(interval: Any) -> str:
@@ -305,8 +297,8 @@ def _share_cell(block: Block) -> Html:
     return tag("td", percent(value), " ", tag("small", _interval_text(block.get("interval"))), class_="n")
 
 
-def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -> Html | None:
-    """Time, memory, users, seed, versions, and the configuration."""
+def setup_section(summary: Block, metrics: Rows, versions: Block) -> Html | None:
+    """Time, memory, users, seed and versions."""
     facts: list[tuple[str, str]] = []
     seconds, memory = as_figure(summary.get("seconds")), as_figure(summary.get("peak_memory_bytes"))
     if seconds is not None:
@@ -341,10 +333,7 @@ def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -
         for title, pairs in (("The run", facts), ("Software", software))
         if pairs
     ]
-    if not columns and not config:
-        return None
-    yaml = tag("details", tag("summary", "Configuration"), tag("pre", config)) if config else None
-    return join(tag("div", columns, class_="two") if columns else None, yaml)
+    return tag("div", columns, class_="two") if columns else None
 
 
 def evaluated(summary: Block) -> list[tuple[str, str]]:

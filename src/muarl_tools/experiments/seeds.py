@@ -15,8 +15,9 @@ from muarl.observe.rundir import RunDirectory
 from muarl.pages.charts import Point, Series, line_chart, percent
 from muarl.pages.markup import Html, as_figure, join, table_of, tag
 from muarl.pages.words import word
+from muarl.report.figures import MEASURED, points
 from muarl.report.report import document
-from muarl.report.report_curves import CURVES, MEASURED, points
+from muarl.report.report_curves import CURVES
 
 SCORES = (
     ("cold_start", "Held-out success before RL"),

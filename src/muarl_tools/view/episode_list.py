@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from muarl.pages.charts import number
 from muarl.pages.markup import Child, Html, tag
+from muarl.pages.words import stage_text
 from muarl_tools.view import audit_queries, queries
 from muarl_tools.view.audited import audit_chips, rule_text
 from muarl_tools.view.layout import (
@@ -22,7 +23,6 @@ from muarl_tools.view.layout import (
     options,
     outcome,
     signed,
-    stage_text,
     stop_text,
     task_at,
     words,

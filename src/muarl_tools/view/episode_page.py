@@ -8,6 +8,8 @@ from muarl.observe.progress import clock
 from muarl.pages.charts import number
 from muarl.pages.conversations import conversation, gold_list, verdict_chips
 from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.words import stage_text
+from muarl.report.sections import facts
 from muarl.rewards.state_changes import CannotReplay, Change, Replayed
 from muarl.user_errors.errors import RULES
 from muarl_tools.view import queries
@@ -18,13 +20,11 @@ from muarl_tools.view.layout import (
     Site,
     episode_at,
     episodes_at,
-    facts,
     frame,
     link,
     outcome,
     pair_at,
     signed,
-    stage_text,
     task_at,
     words,
 )  # fmt: skip

@@ -6,7 +6,7 @@ A page is made the same way whether it is served or written as a file. What diff
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Protocol
@@ -17,19 +17,13 @@ from muarl.observe.progress import clock
 from muarl.pages.charts import percent
 from muarl.pages.conversations import STOP_TEXT
 from muarl.pages.markup import Child, Html, join, tag
+from muarl.report.figures import link as linked
+from muarl.report.sections import state
 from muarl_tools.view.queries import IndexedEpisode, StageMeans
 from muarl_tools.view.rows import key_text
 from muarl_tools.view.runs import Library, Run
 
 VIEW, RUNS, EPISODES, TASKS = "", "runs", "episodes", "tasks"
-STAGES = {
-    "before": "evaluation before RL",
-    "after": "evaluation after RL",
-    "training": "training",
-    "validation": "validation",
-    "evaluation": "evaluation",
-    "demonstrations": "demonstrations",
-}
 
 
 @dataclass(frozen=True)
@@ -106,11 +100,7 @@ def pair_at(run: Run, first: int, other: Run, second: int) -> PageAddress:
 
 def link(site: Site, place: PageAddress | None, *children: Child, **attributes: str | None) -> Html:
     """A link, or plain text where it would lead nowhere."""
-    address = None if place is None else site.href(place)
-    if address is None:
-        attributes.pop("rel", None)
-        return tag("span", *children, **attributes)
-    return tag("a", *children, href=address, **attributes)
+    return linked(None if place is None else site.href(place), *children, **attributes)
 
 
 def frame(site: Site, library: Library, title: str, here: str, run: Run | None, *body: Child) -> str:
@@ -151,7 +141,7 @@ def frame(site: Site, library: Library, title: str, here: str, run: Run | None, 
             "div",
             link(site, home(), "muarl view", class_="brand"),
             tag("nav", nav, aria_label="Pages"),
-            tag("span", state(shown) if run is not None or len(runs) == 1 else None, class_="state"),
+            tag("span", run_state(shown) if run is not None or len(runs) == 1 else None, class_="state"),
             class_="bar",
         ),
         tag("nav", others, aria_label="Runs", class_="runs") if others else None,
@@ -188,14 +178,9 @@ def script() -> str:
 # Pieces.
 
 
-STOPPED = ("failed", "interrupted", "killed")
-
-
-def state(run: Run) -> Html:
-    """How a run stands: running, finished, interrupted, failed, killed."""
-    word = run.state[:40]
-    colour = {"running": "live", "finished": "good"}.get(word, "bad" if word in STOPPED else "")
-    return tag("span", tag("i", class_="dot"), word, class_=f"status {colour}")
+def run_state(run: Run) -> Html:
+    """How a run stands."""
+    return state(run.state)
 
 
 def indexing(run: Run) -> Html | None:
@@ -211,12 +196,6 @@ def indexing(run: Run) -> Html | None:
             "p", f"{now.broken:,} lines cannot be read and are left out. The first: {now.problem}", class_="notice"
         )
     return None
-
-
-def stage_text(stage: str, step: int | None = None) -> str:
-    """A stage as a reader says it."""
-    name = STAGES.get(stage, stage.replace("-", " "))
-    return name if step is None else f"{name}, step {step:,}"
 
 
 def outcome(at: IndexedEpisode) -> Html:
@@ -260,15 +239,6 @@ def ago(seconds: float) -> str:
     return f"{clock(seconds)} ago"
 
 
-def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
-    """Small named values beside each other."""
-    return tag(
-        "dl",
-        [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value is not None],
-        class_="facts",
-    )
-
-
 def options(name: str, label: str, chosen: str, found: Iterable[tuple[str, str]]) -> Html:
     """A drop-down of a filter; the empty choice is "any"."""
     values = [("", "any"), *found]
@@ -279,8 +249,3 @@ def options(name: str, label: str, chosen: str, found: Iterable[tuple[str, str]]
         tag("span", label),
         tag("select", [tag("option", text, value=v, selected=v == chosen) for v, text in values], name=name),
     )
-
-
-def mapping(value: object) -> Mapping[str, object]:
-    """The value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}

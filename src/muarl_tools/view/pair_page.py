@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muarl.pages.conversations import conversation, gold_list, verdict_chips
 from muarl.pages.markup import Child, join, tag
+from muarl.pages.words import stage_text
 from muarl.rewards.state_changes import Replayed
 from muarl_tools.view.episode_page import differences, notes
 from muarl_tools.view.layout import (
@@ -11,7 +12,6 @@ from muarl_tools.view.layout import (
     episode_at,
     frame,
     link,
-    stage_text,
     task_at,
 )  # fmt: skip
 from muarl_tools.view.runs import Library, Run, Told

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from muarl.pages.charts import Series, dumbbell, line_chart, percent
 from muarl.pages.conversations import gold_list
 from muarl.pages.markup import Child, Html, tag
+from muarl.pages.words import stage_text
+from muarl.report.sections import facts
 from muarl_tools.view import queries
 from muarl_tools.view.episode_list import episode_table
 from muarl_tools.view.layout import (
     Site,
     episodes_at,
-    facts,
     frame,
     indexing,
     link,
     pair_at,
-    stage_text,
     task_at,
     tasks_at,
     words,

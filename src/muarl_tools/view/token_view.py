@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from muarl.pages.charts import percent
 from muarl.pages.markup import Child, Html, join, table_of, tag
+from muarl.report.sections import facts
 from muarl_tools.view.layout import (
-    facts,
-    signed,
+        signed,
 )  # fmt: skip
 from muarl_tools.view.runs import Run, Told
 from muarl_tools.view.tokens import pieces
