@@ -129,7 +129,7 @@ def audit_section(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
 def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
     if not many:
         return "of all conversations"
-    stage = stage_text(audited.stage)
+    stage = stage_text(audited.stage).removeprefix("evaluation ")
     return f"{audited.run.name}, {stage}" if runs else stage[:1].upper() + stage[1:]
 
 

@@ -120,16 +120,17 @@ def facts(pairs: Sequence[tuple[str, Child]]) -> Html:
     )
 
 
-def sections_of(run: RunFigures, ways: Ways, *more: Section) -> list[Section]:
-    """All sections on a run; ``more``: those that only one page has."""
+def sections_of(run: RunFigures, ways: Ways, *more: Section, by_domain: Html | None = None) -> list[Section]:
+    """All sections on a run. ``more``: those that only one page has. ``by_domain``: what it adds to that section."""
     stages = stages_of(run)
+    domains = [part for part in (domains_section(run, stages), by_domain) if part is not None]
     return [
         ("scores", "Scores", scores_section(run.summary, stages)),
         ("audit", "Audit", audit_section(ways, [run])),
         *chart_sections([run]),
         ("behaviour", "Behaviour", behaviour_section(stages)),
         ("tools", "Each tool", tools_section([run])),
-        ("domains", "By domain", domains_section(run, stages)),
+        ("domains", "By domain", join(domains) if domains else None),
         ("kinds", "By task type", kinds_section(stages)),
         ("customers", "Simulator errors", users_section(run.summary, RULES)),
         *more,

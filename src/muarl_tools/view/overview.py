@@ -58,12 +58,8 @@ def _one(site: Site, seen: ViewedRun) -> list[Child]:
     if run.running and (age := _age(run)) is not None:
         now.append(("Last metrics", ago(age)))
     now.append(("Saved episodes", f"{sum(s.episodes for s in run.ask(queries.stages)):,}"))
-    sections = sections_of(
-        seen,
-        ways_of(site),
-        ("by-domain", "Saved episodes by domain", stages_by_domain(site, seen)),
-        ("saved", "Saved episodes", _stages(site, run)),
-    )
+    saved = ("saved", "Saved episodes", _stages(site, run))
+    sections = sections_of(seen, ways_of(site), saved, by_domain=stages_by_domain(site, seen))
     return [
         tag("h1", seen.name),
         indexing(run),

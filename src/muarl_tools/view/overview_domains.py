@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.pages.charts import percent
-from muarl.pages.markup import Html, table_of, tag
+from muarl.pages.markup import Html, join, table_of, tag
 from muarl.pages.words import stage_text
 from muarl_tools.view import queries
 from muarl_tools.view.layout import Site, clean_share, episodes_at, link
@@ -30,7 +30,7 @@ def stages_by_domain(site: Site, seen: ViewedRun) -> Html | None:
         return None
     head = ["Stage and domain", "Episodes", "Tasks", "Solved", "Without violation", "Turns", "Tokens",
             "Tool errors", "User errors", "Infrastructure failures"]  # fmt: skip
-    return table_of(head, rows, "stages")
+    return join(tag("h3", "Saved episodes"), table_of(head, rows, "stages"))
 
 
 def held_out_by_domain(seen: Sequence[ViewedRun]) -> Html | None:
