@@ -20,6 +20,7 @@ from muarl.basics.untrusted import parse_yaml
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips
 from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.templates import filled
 from muarl.report.figures import RunFigures, mapping, nowhere, read_resumes
 from muarl.report.report_audit import finding_notes
 from muarl.report.sections import AFTER, Section, before_text, head_of, links_to, sections_of, shown
@@ -117,26 +118,12 @@ def render(data: ReportData) -> str:
 
 def sectioned(title: str, top: Child, sections: Sequence[Section], foot: Child) -> str:
     """A document of sections below ``top`` and a list of links to them."""
-    head = tag("header", top, links_to(sections), class_="top")
-    return document(title, join(head, tag("main", shown(sections)), tag("footer", foot)))
+    return document(title, filled("sectioned", top=top, links=links_to(sections), sections=shown(sections), foot=foot))
 
 
 def document(title: str, body: Html) -> str:
     """A complete HTML document in the report's style, without scripts or requests."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # The page holds what models wrote. It is escaped; this makes the browser refuse scripts and requests besides.
-        tag(
-            "meta",
-            http_equiv="Content-Security-Policy",
-            content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
-        ),
-        tag("title", title),
-        tag("style", Html(_css())),
-    )
-    return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
+    return filled("document", title=title, css=Html(_css()), body=body)
 
 
 def _css() -> str:

@@ -16,7 +16,8 @@ from muarl.accounts.metrics import NOT_CHECKED
 from muarl.observe.progress import clock
 from muarl.pages.charts import percent
 from muarl.pages.conversations import STOP_TEXT
-from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.markup import Child, Html, tag
+from muarl.pages.templates import filled
 from muarl.report.figures import link as linked
 from muarl.report.sections import state
 from muarl_tools.view.queries import IndexedEpisode, StageMeans
@@ -104,64 +105,30 @@ def link(site: Site, place: PageAddress | None, *children: Child, **attributes: 
 
 
 def frame(site: Site, library: Library, title: str, here: str, run: Run | None, *body: Child) -> str:
-    """A whole page. ``here``: which entry of the navigation it belongs to; ``run``: whose."""
+    """A whole page. ``here``: which entry of the navigation it belongs to; ``run``: whose. On a page of one run, the
+    others are one click away."""
     runs = library.runs
     shown = run or runs[0]
-    entries = (
-        ("overview", "Overview", home()),
-        ("episodes", "Episodes", episodes_at(shown)),
-        ("tasks", "Tasks", tasks_at(shown)),
-    )
-    nav = [
-        link(site, place, name, aria_current="page" if key == here else None, class_="to")
-        for key, name, place in entries
-    ]
-    # On a page of one run, the others are one click away.
-    others: list[Html] = []
-    if run is not None and len(runs) > 1:
-        kind = TASKS if here == "tasks" else EPISODES
-        others = [
-            link(
-                site, PageAddress((RUNS, r.slug, kind)), r.name, aria_current="true" if r is run else None, class_="run"
-            )
-            for r in runs
-        ]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        None if site.live else tag("meta", http_equiv="Content-Security-Policy", content=FILE_POLICY),
-        tag("title", f"{title} · muarl view"),
-        Html(f'<link rel="stylesheet" href="{site.asset("view.css")}">'),
-        Html(f'<script defer src="{site.asset("view.js")}"></script>') if site.live else None,
-    )
-    top = tag(
-        "header",
-        tag(
-            "div",
-            link(site, home(), "muarl view", class_="brand"),
-            tag("nav", nav, aria_label="Pages"),
-            tag("span", run_state(shown) if run is not None or len(runs) == 1 else None, class_="state"),
-            class_="bar",
+    kind = TASKS if here == "tasks" else EPISODES
+    return filled(
+        "frame",
+        "muarl_tools.view",
+        site=site,
+        link=link,
+        title=title,
+        home=home(),
+        entries=(
+            ("overview", "Overview", home()),
+            ("episodes", "Episodes", episodes_at(shown)),
+            ("tasks", "Tasks", tasks_at(shown)),
         ),
-        tag("nav", others, aria_label="Runs", class_="runs") if others else None,
-        class_="app",
+        here=here,
+        run=run,
+        others=[(r, PageAddress((RUNS, r.slug, kind))) for r in runs] if run is not None and len(runs) > 1 else [],
+        state=run_state(shown) if run is not None or len(runs) == 1 else None,
+        going_on=site.live and any(r.running or not r.store.progress().complete for r in runs),
+        body=body,
     )
-    live = "1" if site.live and any(r.running or not r.store.progress().complete for r in runs) else None
-    keys = tag("p", HELP, class_="keys") if site.live else None
-    page = tag("body", Html('<a class="skip" href="#main">Skip to the page</a>'), top,
-               tag("main", *body, id="main"), tag("footer", keys), data_live=live)  # fmt: skip
-    return f"<!doctype html>\n{tag('html', head, page, lang='en')}\n"
-
-
-FILE_POLICY = "default-src 'none'; style-src 'self' 'unsafe-inline' file:; base-uri 'none'; form-action 'none'"
-"""What a written page may do: show its own style sheet, and nothing else."""
-
-HELP = join(
-    "Keys: ", tag("kbd", "j"), " ", tag("kbd", "k"), " next and previous, ", tag("kbd", "Enter"), " open, ",
-    tag("kbd", "u"), " up, ", tag("kbd", "/"), " filter, ", tag("kbd", "g"), " then ", tag("kbd", "o"), " ",
-    tag("kbd", "e"), " ", tag("kbd", "t"), " overview, episodes, tasks.",
-)  # fmt: skip
 
 
 def stylesheet() -> str:
