@@ -11,8 +11,10 @@ from typing import Any, Protocol
 from muarl.accounts.metrics import GENERAL_TOOLS
 from muarl.basics.errors import MuarlError
 from muarl.basics.untrusted import parse_json, read_text
-from muarl.pages.charts import Point, smooth
+from muarl.pages.charts import Point, number, percent, smooth
 from muarl.pages.markup import Child, Html, as_figure, tag
+from muarl.pages.table import Cell
+from muarl.pages.words import Word
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -108,6 +110,19 @@ def bounds(interval: Any) -> tuple[float, float] | None:
         return None
     low, high = map(as_figure, interval)
     return (low, high) if low is not None and high is not None else None
+
+
+def share_cell(value: Any, interval: Any = None, unknown: str = "–") -> Cell:
+    """A share and its interval, or that it is not known."""
+    share, found = as_figure(value), bounds(interval)
+    if share is None:
+        return Cell(unknown, kind="soft" if unknown != "–" else "")
+    return Cell(percent(share), small=f"{percent(found[0])}–{percent(found[1])}" if found else "")
+
+
+def figure_text(w: Word, value: float | None) -> str:
+    """A figure as its words say: a share in percent, or a number."""
+    return "–" if value is None else percent(value) if w.share else number(value)
 
 
 def read_resumes(folder: Path) -> list[Row]:

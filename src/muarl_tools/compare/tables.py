@@ -48,7 +48,7 @@ def scores_table(found: Comparison) -> ShownTable:
     """One row a run, the highest first."""
     ks = sorted({k for s in found.scores for k in s.pass_hat if k > 1})
     nothing = any(s.results.do_nothing is not None for s in found.scores)
-    head: list[str | ShownColumn] = [
+    head = [
         "run",
         *(ShownColumn(name, right=True, small="95% interval") for name in ("success", "without violation")),
         *(f"pass^{k}" for k in ks),
@@ -111,9 +111,9 @@ def reach_of(found: Comparison) -> float:
 def _pairs_table(found: Comparison, pairs: Sequence[PairedDifference], what: str, reach: float) -> ShownTable:
     about = "on these very tasks" if found.settings.these_tasks else "on tasks like these"
     several = len(found.pairs) > 1
-    head: list[str | ShownColumn] = ["pair", "difference", "95% interval", ShownColumn("", page=True, kind="t"), "p",
+    head = ["pair", "difference", "95% interval", ShownColumn("", page=True, kind="t"), "p",
             *(["p (Holm)"] if several else []), ShownColumn("finding")]  # fmt: skip
-    rows: list[tuple[str | Cell, ...]] = [
+    rows = [
         (
             _pair(found, d),
             Cell(points(d.difference), page=tag("b", points(d.difference))),
