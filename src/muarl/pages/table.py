@@ -45,7 +45,8 @@ class Cell:
 @dataclass(frozen=True)
 class ShownColumn:
     """A column. ``right``: of figures, aligned to the right. ``small``: said below its head. ``whole``: a terminal
-    breaks none of its words. ``page``: shown by HTML alone, as drawings are. ``key``: the colour of what it is of."""
+    breaks none of its words. ``page``: shown by HTML alone, as drawings are. ``key``: the colour of what it is of.
+    ``label``: what a narrow page writes before its cells."""
 
     head: str
     right: bool = False
@@ -54,6 +55,7 @@ class ShownColumn:
     page: bool = False
     kind: str = ""
     key: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def _html_cell(n: int, cell: str | Cell, column: ShownColumn) -> Html:
     small = tag("small", cell.small) if cell.small else None
     if n == 0:
         return tag("th", content, small, scope="row", class_=_classes(column, cell.kind))
-    return tag("td", content, " " if small else None, small, class_=_classes(column, cell.kind))
+    classes = _classes(column, cell.kind)
+    return tag("td", content, " " if small else None, small, class_=classes, data_label=column.label or None)
 
 
 def _key(colour: str) -> Html | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from muarl.pages.charts import number
 from muarl.pages.markup import Child, Html, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
 from muarl_tools.view import audit_queries, queries
 from muarl_tools.view.audited import audit_chips, rule_text
@@ -168,11 +169,11 @@ def episode_table(
     query = () if wanted is None else wanted.query
     rows = []
     some = list(found)
-    learned = any(e.advantage is not None for e in some)
+    learned, paid = any(e.advantage is not None for e in some), any(e.cost for e in some)
     with run.store.reading() as db:
         audited = audit_queries.marks(db, some)
     for e in some:
-        name = link(site, episode_at(run, e.key, *query), stage_text(e.stage, e.step), class_="open")
+        name = stage_text(e.stage, e.step)
         about: list[Child] = []
         if tasks:
             kind = " · ".join(words(w) for w in (e.intent, e.persona) if w)
@@ -189,25 +190,26 @@ def episode_table(
         ]
         marks += audit_chips(audited.get(e.mark, ()))
         rows.append(
-            tag(
-                "tr",
-                tag("td", outcome(e), class_="result"),
-                tag("th", name, scope="row"),
-                tag("td", about, class_="about") if tasks else None,
-                tag("td", stop_text(e.stop), " ", marks, class_="stop"),
-                tag("td", f"{e.turns:,}", class_="n", data_label="turns"),
-                tag("td", f"{e.tokens:,}", class_="n", data_label="tokens"),
-                tag("td", signed(e.advantage), class_="n", data_label="advantage") if learned else None,
-                tag("td", f"${number(e.cost)}", class_="n", data_label="cost") if any(x.cost for x in some) else None,
+            (
+                Cell(name, page=link(site, episode_at(run, e.key, *query), name, class_="open")),
+                Cell("", page=outcome(e)),
+                *([Cell("", page=about)] if tasks else []),
+                Cell("", page=[stop_text(e.stop), " ", marks]),
+                f"{e.turns:,}",
+                f"{e.tokens:,}",
+                *([signed(e.advantage)] if learned else []),
+                *([f"${number(e.cost)}"] if paid else []),
             )
         )
-    head = ["Result", "When", *(["Task"] if tasks else []), "Ended", "Turns", "Tokens"]
-    head += ["Advantage"] if learned else []
-    head += ["Cost"] if any(x.cost for x in some) else []
-    figures = {"Turns", "Tokens", "Advantage", "Cost"}
-    heads = [tag("th", h, scope="col", class_="n" if h in figures else None) for h in head]
-    table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="list")
-    return tag("div", table, class_="scroll")
+    figures = ["Turns", "Tokens", *(["Advantage"] if learned else []), *(["Cost"] if paid else [])]
+    head = [
+        "When",
+        ShownColumn("Result", kind="result"),
+        *([ShownColumn("Task", kind="about")] if tasks else []),
+        ShownColumn("Ended", kind="stop"),
+        *(ShownColumn(name, right=True, label=name.lower()) for name in figures),
+    ]
+    return to_html(table(head, rows, kind="list"))
 
 
 def group_filter(at: IndexedEpisode) -> Filter:

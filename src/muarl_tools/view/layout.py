@@ -17,6 +17,7 @@ from muarl.observe.progress import clock
 from muarl.pages.charts import percent
 from muarl.pages.conversations import STOP_TEXT
 from muarl.pages.markup import Child, Html, tag
+from muarl.pages.table import Cell, table, to_html
 from muarl.pages.templates import filled
 from muarl.report.figures import link as linked
 from muarl.report.sections import state
@@ -102,6 +103,33 @@ def pair_at(run: Run, first: int, other: Run, second: int) -> PageAddress:
 def link(site: Site, place: PageAddress | None, *children: Child, **attributes: str | None) -> Html:
     """A link, or plain text where it would lead nowhere."""
     return linked(None if place is None else site.href(place), *children, **attributes)
+
+
+def linked_cell(site: Site, place: PageAddress, text: str, small: str = "") -> Cell:
+    """A table's cell that leads to a page, if there is such a page."""
+    return Cell(text, small=small, link=site.href(place) or "")
+
+
+def stage_table(first: str, rows: Iterable[tuple[Cell, StageMeans]]) -> Html:
+    """Means of episodes, a row for each stage or part of one."""
+    head = (first, "Episodes", "Tasks", "Solved", "Without violation", "Turns", "Tokens", "Tool errors", "User errors",
+            "Infrastructure failures")  # fmt: skip
+    cells = [
+        (
+            name,
+            f"{s.episodes:,}",
+            f"{s.tasks:,}",
+            percent(s.success) if s.success is not None else "–",
+            clean_share(s),
+            f"{s.turns:.1f}",
+            f"{s.tokens:,.0f}",
+            f"{s.tool_errors:.2f}",
+            percent(s.user_errors),
+            f"{s.excluded:,}",
+        )
+        for name, s in rows
+    ]
+    return to_html(table(head, cells, kind="stages"))
 
 
 def frame(site: Site, library: Library, title: str, here: str, run: Run | None, *body: Child) -> str:

@@ -13,7 +13,8 @@ from muarl.observe.headline import AFTER, ALONE, headline_of, what_went_wrong
 from muarl.observe.progress import clock
 from muarl.observe.status import resume_command
 from muarl.pages.charts import number, percent
-from muarl.pages.markup import Child, Html, join, table_of, tag
+from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.table import Cell, table, to_html
 from muarl.pages.words import stage_text
 from muarl.report.figures import ends, points, spent
 from muarl.report.report_audit import audit_section, audits_of, grave
@@ -24,12 +25,13 @@ from muarl_tools.view.compare import settings_section
 from muarl_tools.view.layout import (
     Site,
     ago,
-    clean_share,
     episodes_at,
     frame,
     indexing,
     link,
+    linked_cell,
     run_state,
+    stage_table,
     tasks_at,
 )  # fmt: skip
 from muarl_tools.view.metrics import MOST_ROWS
@@ -105,29 +107,30 @@ def _rest(seen: ViewedRun) -> Html | None:
 def _table(site: Site, seen: Sequence[ViewedRun]) -> Html:
     rows = []
     for n, s in enumerate(seen):
-        reward, kl = ends(s.rows, "reward", "success"), ends(s.rows, "kl_k3", "kl")
-        entropy = ends(s.rows, "entropy")
+        reward, kl, entropy = (ends(s.rows, *names) for names in (("reward", "success"), ("kl_k3", "kl"), ("entropy",)))
         held_out, clean = _held_out(s)
-        cells: list[Child] = [
-            f"{len(s.rows):,}",
-            f"{reward[0]:.2f} → {reward[1]:.2f}" if reward else "–",
-            percent(held_out) if held_out is not None else "–",
-            "–" if held_out is None else NOT_CHECKED if clean is None else percent(clean),
-            grave(audits_of(s)) or "–",
-            number(kl[1]) if kl else "–",
-            number(entropy[1]) if entropy else "–",
-            clock(seconds_of(s)),
-            f"${spent(s.metrics):,.2f}",
-        ]
         key = tag("i", class_=f"key {s.colour}") if n < COLOURS else None
-        name = tag("th", key, link(site, episodes_at(s.run), s.run.name), " ", run_state(s.run), scope="row")
-        rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
+        worst = grave(audits_of(s))
+        rows.append(
+            (
+                Cell(s.name, page=[key, link(site, episodes_at(s.run), s.name), " ", run_state(s.run)]),
+                f"{len(s.rows):,}",
+                f"{reward[0]:.2f} → {reward[1]:.2f}" if reward else "–",
+                percent(held_out) if held_out is not None else "–",
+                "–" if held_out is None else NOT_CHECKED if clean is None else percent(clean),
+                Cell("–", page=worst),
+                number(kl[1]) if kl else "–",
+                number(entropy[1]) if entropy else "–",
+                clock(seconds_of(s)),
+                f"${spent(s.metrics):,.2f}",
+            )
+        )
     head = ["Run", "Steps", "Reward", "Held out", "Without violation", "Catastrophic", "KL", "Entropy", "Time", "Cost"]
     warned = [
         tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in what_went_wrong(s.rows)
     ]
     return join(
-        table_of(head, rows, "runs-table"),
+        to_html(table(head, rows, kind="runs-table")),
         tag("div", tag("b", "Worth a look"), tag("ul", warned), class_="notice calm") if warned else None,
     )
 
@@ -149,33 +152,7 @@ def _stages(site: Site, run: Run) -> Html | None:
     found = run.ask(queries.stages)
     if not found:
         return None
-    rows = []
-    for s in found:
-        cells: list[Child] = [
-            f"{s.episodes:,}",
-            f"{s.tasks:,}",
-            percent(s.success) if s.success is not None else "–",
-            clean_share(s),
-            f"{s.turns:.1f}",
-            f"{s.tokens:,.0f}",
-            f"{s.tool_errors:.2f}",
-            percent(s.user_errors),
-            f"{s.excluded:,}",
-        ]
-        name = link(site, episodes_at(run, ("stage", s.stage)), stage_text(s.stage))
-        rows.append(tag("tr", tag("th", name, scope="row"), [tag("td", c, class_="n") for c in cells]))
-    head = [
-        "Stage",
-        "Episodes",
-        "Tasks",
-        "Solved",
-        "Without violation",
-        "Turns",
-        "Tokens",
-        "Tool errors",
-        "User errors",
-        "Infrastructure failures",
-    ]
+    rows = [(linked_cell(site, episodes_at(run, ("stage", s.stage)), stage_text(s.stage)), s) for s in found]
     ways = tag(
         "p",
         link(site, episodes_at(run), "All episodes"),
@@ -187,4 +164,4 @@ def _stages(site: Site, run: Run) -> Html | None:
         link(site, tasks_at(run, ("show", "forgotten")), "forgotten"),
         class_="ways",
     )
-    return join(table_of(head, rows, "stages"), ways)
+    return join(stage_table("Stage", rows), ways)

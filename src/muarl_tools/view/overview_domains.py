@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.pages.charts import percent
-from muarl.pages.markup import Html, join, table_of, tag
+from muarl.pages.markup import Html, join, tag
+from muarl.pages.table import Cell, table, to_html
 from muarl.pages.words import stage_text
 from muarl_tools.view import queries
-from muarl_tools.view.layout import Site, clean_share, episodes_at, link
+from muarl_tools.view.layout import Site, clean_share, episodes_at, linked_cell, stage_table
 from muarl_tools.view.viewed import ViewedRun
 
 HELD_OUT = ("after", "evaluation", "validation")
@@ -20,17 +21,8 @@ def stages_by_domain(site: Site, seen: ViewedRun) -> Html | None:
     rows = []
     for domain, s in seen.run.ask(queries.stages_by_domain):
         place = episodes_at(seen.run, ("stage", s.stage), ("domain", domain))
-        cells = [
-            f"{s.episodes:,}", f"{s.tasks:,}", percent(s.success) if s.success is not None else "–", clean_share(s),
-            f"{s.turns:.1f}", f"{s.tokens:,.0f}", f"{s.tool_errors:.2f}", percent(s.user_errors), f"{s.excluded:,}",
-        ]  # fmt: skip
-        name = tag("th", link(site, place, stage_text(s.stage)), " ", tag("small", domain), scope="row")
-        rows.append(tag("tr", name, [tag("td", c, class_="n") for c in cells]))
-    if not rows:
-        return None
-    head = ["Stage and domain", "Episodes", "Tasks", "Solved", "Without violation", "Turns", "Tokens",
-            "Tool errors", "User errors", "Infrastructure failures"]  # fmt: skip
-    return join(tag("h3", "Saved episodes"), table_of(head, rows, "stages"))
+        rows.append((linked_cell(site, place, stage_text(s.stage), domain), s))
+    return join(tag("h3", "Saved episodes"), stage_table("Stage and domain", rows)) if rows else None
 
 
 def held_out_by_domain(seen: Sequence[ViewedRun]) -> Html | None:
@@ -39,12 +31,11 @@ def held_out_by_domain(seen: Sequence[ViewedRun]) -> Html | None:
     if not found:
         return None
     names = sorted({domain for _, stages in found for domain, _ in stages})
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for run, stages in found:
         last = {domain: means for domain, means in stages if means.stage in HELD_OUT}
         known = [last.get(name) for name in names]
-        cells = [tag("td", percent(m.success) if m and m.success is not None else "–", class_="n") for m in known]
-        rows.append(tag("tr", tag("th", run, scope="row"), cells))
-        clean = [tag("td", clean_share(m) if m else "–", class_="n soft") for m in known]
-        rows.append(tag("tr", tag("th", "without any violation", scope="row", class_="soft"), clean))
-    return table_of(["Held-out tasks solved", *names], rows, "stages")
+        rows.append((run, *(percent(m.success) if m and m.success is not None else "–" for m in known)))
+        clean = (clean_share(m) if m else "–" for m in known)
+        rows.append(tuple(Cell(text, kind="soft") for text in ("without any violation", *clean)))
+    return to_html(table(["Held-out tasks solved", *names], rows, kind="stages"))
