@@ -193,7 +193,7 @@ def test_red_team_users_by_kind(tmp_path: Path) -> None:
     for words in ("Red team", "impostor", "off topic", "poses", "Fell for it", "75%", "Do nothing", "25%"):
         assert words in alone.shown, words
     assert "/runs/one/episodes?task=redteam-off_topic-&severity=catastrophic" in alone.links
-    assert re.search(r'class="grave"><a [^>]*redteam-off_topic', alone.html), "red, as elsewhere"
+    assert re.search(r'class="n grave"><a [^>]*redteam-off_topic', alone.html), "red, as elsewhere"
     both = look(indexed(tmp_path, one.path, two.path))
     table = both.html[both.html.index('class="redteam"') :]
     heads = re.findall(r"<th[^>]*>([^<]*)</th>", table[: table.index("</thead>")])

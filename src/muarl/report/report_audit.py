@@ -13,11 +13,12 @@ from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES, Finding
-from muarl.observe.headline import FORMER
+from muarl.observe.headline import FORMER, ShownShare
 from muarl.pages.charts import percent, strip
-from muarl.pages.markup import Child, Html, as_figure, join, table_of, tag
+from muarl.pages.markup import Child, Html, as_figure, join, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
-from muarl.report.figures import RunFigures, Ways, bounds, link, mapping
+from muarl.report.figures import Row, RunFigures, Ways, bounds, link, mapping, share_cell
 
 SHOWN = 10
 """Rules in sight; the others are folded."""
@@ -30,19 +31,6 @@ _STAGES = {"cold_start": "before", "rl": "after", "evaluation": "evaluation"}
 
 
 @dataclass(frozen=True)
-class Share:
-    """A share and its 95% interval, None where it has none."""
-
-    value: float
-    interval: tuple[float, float] | None = None
-
-    @property
-    def text(self) -> str:
-        """With the interval in brackets."""
-        return percent(self.value) + (f" ({_span(self.interval)})" if self.interval else "")
-
-
-@dataclass(frozen=True)
 class AuditOverview:
     """The audit of one evaluation: its figures in the shape of ``AuditSummary.to_json``."""
 
@@ -50,7 +38,7 @@ class AuditOverview:
     stage: str
     figures: Mapping[str, Any]
 
-    def share(self, *names: str) -> Share | None:
+    def share(self, *names: str) -> ShownShare | None:
         """A figure by its path; None where there is none."""
         found: Any = self.figures
         for name in names:
@@ -65,16 +53,16 @@ class AuditOverview:
         return names[-1] in mapping(found) and mapping(found)[names[-1]] is None
 
 
-def share_of(found: object) -> Share | None:
+def share_of(found: object) -> ShownShare | None:
     """An estimate as JSON has it: {"value", "interval"}."""
     value = as_figure(mapping(found).get("value"))
     if value is None or not 0 <= value <= 1:
         return None
     ends = bounds(mapping(found).get("interval"))
     if ends is None:
-        return Share(value)
+        return ShownShare(value)
     low, high = (min(1.0, max(0.0, round(e, 9))) for e in ends)  # 2e-17 is nothing
-    return Share(value, (low, high))
+    return ShownShare(value, (low, high))
 
 
 def audits_of(run: RunFigures) -> list[AuditOverview]:
@@ -101,7 +89,12 @@ def catastrophic_text(audits: Sequence[AuditOverview]) -> str | None:
     found = audits[-1].share("catastrophic") if audits else None
     if found is None:
         return NOT_CHECKED if audits and audits[-1].unchecked("catastrophic") else None
-    return found.text
+    return _whole_text(found)
+
+
+def _whole_text(share: ShownShare) -> str:
+    shown = share_cell(share.value, share.interval)
+    return f"{shown.text} ({shown.small})" if shown.small else shown.text
 
 
 def grave(audits: Sequence[AuditOverview], *, linked: bool = False) -> Html | None:
@@ -151,23 +144,34 @@ def _shares(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html:
         ]
         if not any(found) and not any(unknown):
             continue
-        cells = []
-        for audited, share, unmeasured in zip(audits, found, unknown, strict=True):
-            grave = path == ("catastrophic",) and share is not None and share.value > 0
-            missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
-            text: Child = missing if share is None else percent(share.value)
-            if grave and share is not None:
-                where = (("stage", audited.stage), ("severity", "catastrophic"))
-                text = link(ways(audited.run, *where), percent(share.value))
-            shade = "base" if colour == "bad" and not grave else colour
-            drawn = strip(share.value, share.interval, shade) if share and len(audits) <= STRIPS else None
-            within = tag("small", _span(share.interval)) if share and share.interval else None
-            cells.append(tag("td", tag("b", text), " ", within, drawn, class_="share grave" if grave else "share"))
-        label = tag("th", name, tag("small", meaning) if meaning else None, scope="row")
-        out.append(tag("tr", label, cells))
-    text = f"Small text: 95% CIs. A layer passes if there is no violation; notes are ignored. {_missing(audits[-1])}"
-    note = tag("p", text.strip(), class_="soft")
-    return join(table_of(["", *heads], out, "audits"), note)
+        label = Cell(name, small=meaning)
+        out.append(
+            (label, *(_share(ways, *x, path, colour, len(audits)) for x in zip(audits, found, unknown, strict=True)))
+        )
+    note = f"Small text: 95% CIs. A layer passes if there is no violation; notes are ignored. {_missing(audits[-1])}"
+    return to_html(table(["", *heads], out, notes=[note.strip()], kind="audits"))
+
+
+def _share(
+    ways: Ways,
+    audited: AuditOverview,
+    share: ShownShare | None,
+    unmeasured: bool,
+    path: Sequence[str],
+    colour: str,
+    of: int,
+) -> Cell:
+    if share is None:
+        missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
+        return Cell("–", page=tag("b", missing), kind="share")
+    worst = colour == "bad" and share.value > 0
+    shown = share_cell(share.value, share.interval)
+    where = ways(audited.run, ("stage", audited.stage), ("severity", "catastrophic")) if worst else None
+    drawn = strip(share.value, share.interval, "base" if colour == "bad" and not worst else colour)
+    small = tag("small", shown.small) if shown.small else None
+    text = link(where, shown.text) if worst else shown.text
+    page = [tag("b", text), " ", small, drawn if of <= STRIPS else None]
+    return Cell(shown.text, page=page, kind="share grave" if worst else "share")
 
 
 def _missing(audited: AuditOverview) -> str:
@@ -175,10 +179,6 @@ def _missing(audited: AuditOverview) -> str:
     found = mapping(audited.figures.get("not_checked"))
     told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
     return f"Not checked (no rules declared): {'; '.join(told)}." if told else ""
-
-
-def _span(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"{percent(interval[0])}–{percent(interval[1])}"
 
 
 def _rules(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html | None:
@@ -195,21 +195,18 @@ def _rules(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html | 
     ordered = sorted(known.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
     rows = []
     for rule, (worst, _, layer) in ordered:
-        cells = []
-        for audited in audits:
+        cells = [Cell("–")] * len(audits)
+        for at, audited in enumerate(audits):
             n, share = _rule_share(audited, rule)
-            where = ways(audited.run, ("stage", audited.stage), ("rule", rule))
-            cells.append(
-                tag("td", [link(where, f"{n:,}"), " ", tag("small", percent(share))] if n else "–", class_="n")
-            )
-        word, colour = SEVERITIES[worst], ("", " warn", " bad")[worst]
-        name = tag("th", rule.replace("-", " "), tag("small", layer), scope="row")
-        rows.append(tag("tr", name, tag("td", tag("span", word, class_=f"chip{colour}")), cells))
-    heads = ["conversations"] if len(heads) == 1 else heads
-    table = table_of(["Found by rule", "", *heads], rows[:SHOWN], "rules")
+            if n:
+                where = ways(audited.run, ("stage", audited.stage), ("rule", rule))
+                cells[at] = Cell(f"{n:,}", small=percent(share), page=link(where, f"{n:,}"))
+        chip = tag("span", SEVERITIES[worst], class_=("chip", "chip warn", "chip bad")[worst])
+        rows.append((Cell(rule_text(rule), small=layer), Cell(SEVERITIES[worst], page=chip), *cells))
+    head = ["Found by rule", ShownColumn(""), *(["conversations"] if len(heads) == 1 else heads)]
     more = len(rows) - SHOWN
-    rest = table_of(["", "", *heads], rows[SHOWN:], "rules") if more > 0 else None
-    return join(table, tag("details", tag("summary", f"{more} more rules"), rest) if rest else None)
+    rest = tag("summary", f"{more} more rules"), to_html(table(["", *head[1:]], rows[SHOWN:], kind="rules"))
+    return join(to_html(table(head, rows[:SHOWN], kind="rules")), tag("details", rest) if more > 0 else None)
 
 
 def _severity(name: object) -> int:
@@ -246,68 +243,60 @@ def _red_team(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
     names = dict.fromkeys(kind for _, kinds in known for kind in kinds)
     columns = ["Success", f"pass^{k}", "Catastrophic", "Do nothing"]
     if alone:
-        columns = [
-            "Conversations",
-            "Success",
-            f"pass^{k}",
-            "Catastrophic",
-            "Fell for it",
-            "Handed over",
-            "Do nothing",
-            "Transfer",
-        ]
+        columns = ["Conversations", *columns[:3], "Fell for it", "Handed over", "Do nothing", "Transfer"]
     rows = []
     for kind in (*names, None):
-        cells: list[Html] = []
+        cells: list[object] = []
         for run, kinds in known:
             part = mapping(kinds.get(kind) if kind is not None else run.redteam.get("all"))
-            cells += [tag("td", c, class_="n") for c in _cells(ways, run, kind, part, k, alone)]
-        about = next((str(a) for _, kinds in known if kind and (a := mapping(kinds.get(kind)).get("about"))), None)
-        name: Child = "all" if kind is None else kind.replace("_", " ")
-        if kind is not None and alone:
-            name = link(ways(known[0][0], *_kind_filter(kind)), kind.replace("_", " "))
-        rows.append(tag("tr", tag("th", name, tag("small", about) if about else None, scope="row"), cells,
-                        class_="sum" if kind is None else None))  # fmt: skip
-    top = None
-    if not alone:
-        top = tag(
-            "tr", tag("th", ""), [tag("th", run.name, colspan=len(columns), scope="colgroup") for run, _ in known]
-        )
-    head = tag(
-        "tr",
-        [tag("th", c, class_="n" if n else None, scope="col") for n, c in enumerate(["User", *columns * len(known)])],
-    )
-    table = tag("table", tag("thead", top, head), tag("tbody", rows), class_="redteam")
+            cells += _cells(ways, run, kind, part, k, alone)
+        about = next((str(a) for _, kinds in known if kind and (a := mapping(kinds.get(kind)).get("about"))), "")
+        name, where = (kind or "all").replace("_", " "), ways(known[0][0], *_kind_filter(kind or ""))
+        page = link(where, name) if kind is not None and alone else name
+        rows.append((Cell(name, small=about, page=page, strong=kind is None), *cells))
+    head = ["User", *(ShownColumn(c, right=True, small="" if alone else run.name) for run, _ in known for c in columns)]
     note = "Adversarial and difficult users. Doing nothing is safe but useless: an agent must beat its success."
-    return join(tag("h3", "Red team"), tag("p", note, class_="soft"), tag("div", table, class_="scroll"))
+    return to_html(table(head, rows, title="Red team", about=note, kind="redteam"))
 
 
-def _cells(ways: Ways, run: RunFigures, kind: str | None, part: Mapping[str, Any], k: str, alone: bool) -> list[Child]:
+def _cells(ways: Ways, run: RunFigures, kind: str | None, part: Row, k: str, alone: bool) -> list[str | Cell]:
     def text(found: object, interval: bool = False) -> str:
         share = share_of(found)
-        return "–" if share is None else share.text if interval else percent(share.value)
+        return "–" if share is None else _whole_text(share) if interval else percent(share.value)
 
     floors, worst = mapping(part.get("baselines")), share_of(part.get("catastrophic"))
     where = (*(_kind_filter(kind) if kind else ()), ("severity", "catastrophic"))
-    grave: Child = text(part.get("catastrophic"), alone)
-    if worst is not None and worst.value:
-        grave = tag("span", link(ways(run, *where), grave), class_="grave")
-    main: list[Child] = [text(part.get("success")), text(mapping(part.get("pass_hat")).get(k)), grave]
+    grave = text(part.get("catastrophic"), alone)
+    red = Cell(grave, page=link(ways(run, *where), grave), kind="grave") if worst is not None and worst.value else grave
+    main = [text(part.get("success")), text(mapping(part.get("pass_hat")).get(k)), red]
     idle = text(floors.get("do_nothing"))
     if not alone:
         return [*main, idle]
     n = as_figure(part.get("episodes"))
     more = [text(part.get("trapped")), text(part.get("transferred")), idle, text(floors.get("always_transfer"))]
-    return [f"{n:,.0f}" if n is not None and isfinite(n) else "–", *main, *more]
+    return [f"{n:,.0f}" if n is not None else "–", *main, *more]
+
+
+def rule_text(rule: str) -> str:
+    """A rule as a reader says it."""
+    return rule.replace("-", " ")
+
+
+def rule_of(finding: Finding) -> str:
+    """The layer and rule of a finding, and whether a judge says it."""
+    return f"{finding.layer}: {rule_text(finding.rule)}{', says a judge' if finding.by == 'judge' else ''}"
+
+
+def finding_line(finding: Finding, anchor: str | None = None) -> Html:
+    """What the audit says of a message, with the layer and rule that say it."""
+    label = tag("span", rule_of(finding), class_="label")
+    return tag("p", label, " ", finding.text, class_=f"finding {finding.severity}", id=anchor)
 
 
 def finding_notes(findings: Sequence[Finding]) -> dict[tuple[int, int], Html]:
     """By (message, -1) what the audit says of the message, for ``conversations.conversation``."""
     out: dict[tuple[int, int], Html] = {}
     for finding in findings:
-        judge = ", says a judge" if finding.by == "judge" else ""
-        label = tag("span", f"{finding.layer}: {finding.rule.replace('-', ' ')}{judge}", class_="label")
-        line = tag("p", label, " ", finding.text, class_=f"finding {finding.severity}")
         place = (finding.message, -1)
-        out[place] = join(out.get(place), line)
+        out[place] = join(out.get(place), finding_line(finding))
     return out

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from muarl.pages.charts import number, percent, sparkline
-from muarl.pages.markup import Html, as_figure, table_of, tag
+from muarl.pages.charts import sparkline
+from muarl.pages.markup import Html, as_figure, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name, word
-from muarl.report.figures import Rows, points
+from muarl.report.figures import Rows, figure_text, points
 
 # Figures that can go by several names, the first that a run has is drawn.
 CURVES: tuple[tuple[str, ...], ...] = (
@@ -30,19 +31,11 @@ def everything(phase: str, rows: Rows, drawn: set[str]) -> Html | None:
         names.update(dict.fromkeys(k for k, v in row.items() if as_figure(v) is not None))
     lines = []
     for name in sorted(set(names) - drawn - {"step", "seconds"}):
-        found = points(rows, name)
-        w = word(name)
-        show = percent if w.share else number
-        lines.append(
-            tag(
-                "tr",
-                tag("th", name, scope="row"),
-                tag("td", sparkline(found)),
-                tag("td", show(found[0][1]) if found else "–", class_="n"),
-                tag("td", show(found[-1][1]) if found else "–", class_="n"),
-            )
-        )
+        line, w = points(rows, name), word(name)
+        first, last = (figure_text(w, line[end][1] if line else None) for end in (0, -1))
+        lines.append((name, Cell("", page=sparkline(line)), first, last))
     if not lines:
         return None
     title = f"All other metrics of {phase_name(phase)} ({len(lines)})"
-    return tag("details", tag("summary", title), table_of(["Metric", "", "First", "Last"], lines, "figures"))
+    shown = table(["Metric", ShownColumn(""), "First", "Last"], lines, kind="figures")
+    return tag("details", tag("summary", title), to_html(shown))

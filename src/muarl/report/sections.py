@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from muarl.observe.headline import headline_of, what_went_wrong
 from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import sparkline
-from muarl.pages.markup import Child, Html, as_figure, join, table_of, tag
+from muarl.pages.markup import Child, Html, as_figure, join, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name
 from muarl.report.figures import RunFigures, Ways, ends, mapping, spent, thin
 from muarl.report.report_audit import audit_section, audits_of, grave
@@ -163,22 +164,13 @@ def tools_section(runs: Sequence[RunFigures]) -> Html | None:
     for title, members in groups:
         rows = []
         for name in members:
-            cells: list[Html] = []
-            for line in (thin(filled(s, name)) for s in runs):
-                cells.append(tag("td", sparkline(line)))
-                cells.append(tag("td", f"{line[0][1]:.2f} → {line[-1][1]:.2f}" if line else "–", class_="n"))
-            rows.append(tag("tr", tag("th", name.removeprefix("calls/"), scope="row"), cells))
-        if not rows:
-            text = "Never called: calculate, think, transfer to a person."
-            out.append(tag("div", tag("h3", title), tag("p", text, class_="soft")))
-            continue
-        head = tag(
-            "tr",
-            tag("th", "calls in a conversation", scope="col"),
-            [tag("th", s.name if len(runs) > 1 else "", colspan=2, scope="col") for s in runs],
-        )
-        table = tag("table", tag("thead", head), tag("tbody", rows), class_="tools")
-        out.append(tag("div", tag("h3", title), tag("div", table, class_="scroll")))
+            lines = [thin(filled(s, name)) for s in runs]
+            told = ((Cell("", page=sparkline(n)), f"{n[0][1]:.2f} → {n[-1][1]:.2f}" if n else "–") for n in lines)
+            rows.append((name.removeprefix("calls/"), *(cell for pair in told for cell in pair)))
+        heads = [(ShownColumn(s.name if len(runs) > 1 else ""), ShownColumn("", right=True)) for s in runs]
+        head = ["calls in a conversation", *(column for pair in heads for column in pair)]
+        never = tag("p", "Never called: calculate, think, transfer to a person.", class_="soft")
+        out.append(tag("div", tag("h3", title), to_html(table(head, rows, kind="tools")) if rows else never))
     return tag("div", out, class_="two")
 
 
@@ -208,9 +200,8 @@ def _resumes(run: RunFigures) -> Html | None:
         where = f"{phase_name(after.get('phase'))}, step {after.get('step')}" if after else "the beginning"
         texts = [f"{k}: {v[0]} → {v[1]}"[:200] for k, v in changed.items() if isinstance(v, list) and len(v) == 2]
         version = " ".join(str(line[name])[:12] for name in ("muarl", "git") if line.get(name))
-        cells: list[Any] = [where, ", ".join(texts) or "nothing", version]
-        rows.append(tag("tr", tag("th", str(line.get("at") or "–"), scope="row"), [tag("td", c) for c in cells]))
+        rows.append((str(line.get("at") or "–"), where, ", ".join(texts) or "nothing", version))
     if not rows:
         return None
-    table = table_of(["Resumed at", "After", "Changed settings", "muarl"], rows, "resumes")
-    return tag("div", tag("h3", "Resumed"), table, id="resumes")
+    head = ["Resumed at", "After", "Changed settings", "muarl"]
+    return tag("div", to_html(table(head, rows, words=len(head), title="Resumed", kind="resumes")), id="resumes")

@@ -9,8 +9,9 @@ from muarl.pages.charts import number
 from muarl.pages.markup import Child, Html, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
+from muarl.report.report_audit import rule_text
 from muarl_tools.view import audit_queries, queries
-from muarl_tools.view.audited import audit_chips, rule_text
+from muarl_tools.view.audited import audit_chips
 from muarl_tools.view.layout import (
     EPISODES,
     RUNS,

@@ -8,12 +8,14 @@ from muarl.observe.progress import clock
 from muarl.pages.charts import number
 from muarl.pages.conversations import conversation, gold_list, verdict_chips
 from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
+from muarl.report.report_audit import finding_line
 from muarl.report.sections import facts
 from muarl.rewards.state_changes import CannotReplay, Change, Replayed
 from muarl.user_errors.errors import RULES
 from muarl_tools.view import queries
-from muarl_tools.view.audited import audit_list, finding_line
+from muarl_tools.view.audited import audit_list
 from muarl_tools.view.episode_list import group_filter
 from muarl_tools.view.layout import (
     PageAddress,
@@ -22,6 +24,7 @@ from muarl_tools.view.layout import (
     episodes_at,
     frame,
     link,
+    linked_cell,
     outcome,
     pair_at,
     signed,
@@ -251,20 +254,14 @@ def _others(site: Site, library: Library, run: Run, told: Told) -> Html | None:
             found = found[: OTHERS // 2] + found[-(OTHERS // 2) :]
         if not found:
             continue
-        rows = [
-            tag(
-                "tr",
-                tag("td", outcome(e), class_="result"),
-                tag("th", link(site, episode_at(other, e.key), stage_text(e.stage, e.step)), scope="row"),
-                tag("td", f"{e.turns:,} turns", class_="n"),
-                tag("td", link(site, _ordered(library, run, told.at, other, e), "side by side"), class_="n"),
-            )
-            for e in found
-        ]
-        name = tag("h3", other.name) if len(library.runs) > 1 else None
-        blocks.append(
-            tag("div", name, tag("div", tag("table", tag("tbody", rows), class_="list others"), class_="scroll"))
-        )
+        rows = []
+        for e in found:
+            both, stage = _ordered(library, run, told.at, other, e), stage_text(e.stage, e.step)
+            row = linked_cell(site, episode_at(other, e.key), stage), Cell("", page=outcome(e)), f"{e.turns:,}"
+            rows.append((*row, linked_cell(site, both, "side by side")))
+        title = other.name if len(library.runs) > 1 else ""
+        head = ["When", ShownColumn("Result", kind="result"), ShownColumn("Turns", right=True, label="turns"), ""]
+        blocks.append(to_html(table(head, rows, title=title, kind="list others")))
     if not blocks:
         return None
     return tag("section", tag("h2", "Other attempts at this task"), blocks, id="others")
