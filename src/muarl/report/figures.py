@@ -79,7 +79,7 @@ class RunFigures:
         return ()
 
 
-class Ways(Protocol):
+class EpisodeLinks(Protocol):
     """Where the episodes are that a figure was taken from."""
 
     def __call__(self, run: RunFigures, *query: tuple[str, str]) -> str | None:

@@ -18,7 +18,7 @@ from muarl.pages.charts import percent, strip
 from muarl.pages.markup import Child, Html, as_figure, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
-from muarl.report.figures import Row, RunFigures, Ways, bounds, link, mapping, share_cell
+from muarl.report.figures import EpisodeLinks, Row, RunFigures, bounds, link, mapping, share_cell
 
 SHOWN = 10
 """Rules in sight; the others are folded."""
@@ -106,7 +106,7 @@ def grave(audits: Sequence[AuditOverview], *, linked: bool = False) -> Html | No
     return tag("span", inner, class_="grave" if found and found.value else None)
 
 
-def audit_section(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
+def audit_section(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None:
     """The section, of one run or of several beside each other; None where nothing was audited."""
     audits = [a for run in runs for a in audits_of(run)]
     if not audits:
@@ -126,7 +126,7 @@ def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
     return f"{audited.run.name}, {stage}" if runs else stage[:1].upper() + stage[1:]
 
 
-def _shares(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html:
+def _shares(ways: EpisodeLinks, audits: list[AuditOverview], heads: list[str]) -> Html:
     """Catastrophic failures first, then what was achieved, then the layers."""
     several = sorted({int(k) for a in audits for k in mapping(a.figures.get("pass_hat")) if k.isdecimal()} - {0, 1})
     rows: list[tuple[str, str, tuple[str, ...], str]] = [
@@ -153,7 +153,7 @@ def _shares(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html:
 
 
 def _share(
-    ways: Ways,
+    ways: EpisodeLinks,
     audited: AuditOverview,
     share: ShownShare | None,
     unmeasured: bool,
@@ -181,7 +181,7 @@ def _missing(audited: AuditOverview) -> str:
     return f"Not checked (no rules declared): {'; '.join(told)}." if told else ""
 
 
-def _rules(ways: Ways, audits: list[AuditOverview], heads: list[str]) -> Html | None:
+def _rules(ways: EpisodeLinks, audits: list[AuditOverview], heads: list[str]) -> Html | None:
     """The rules that found something, the worst and most frequent first, each with the way to its conversations."""
     known: dict[str, tuple[int, float, str]] = {}
     for audited in audits:
@@ -232,7 +232,7 @@ def _kind_filter(kind: str) -> tuple[tuple[str, str], ...]:
     return (("task", f"redteam-{kind}-"),)
 
 
-def _red_team(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
+def _red_team(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None:
     """By kind of user: success, pass^k, catastrophic failures, and what trivial baselines earn."""
     known = [(run, _kinds(run)) for run in runs if _kinds(run)]
     if not known:
@@ -259,7 +259,7 @@ def _red_team(ways: Ways, runs: Sequence[RunFigures]) -> Html | None:
     return to_html(table(head, rows, title="Red team", about=note, kind="redteam"))
 
 
-def _cells(ways: Ways, run: RunFigures, kind: str | None, part: Row, k: str, alone: bool) -> list[str | Cell]:
+def _cells(ways: EpisodeLinks, run: RunFigures, kind: str | None, part: Row, k: str, alone: bool) -> list[str | Cell]:
     def text(found: object, interval: bool = False) -> str:
         share = share_of(found)
         return "–" if share is None else _whole_text(share) if interval else percent(share.value)

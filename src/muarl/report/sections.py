@@ -12,7 +12,7 @@ from muarl.pages.charts import sparkline
 from muarl.pages.markup import Child, Html, as_figure, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name
-from muarl.report.figures import RunFigures, Ways, ends, mapping, spent, thin
+from muarl.report.figures import EpisodeLinks, RunFigures, ends, mapping, spent, thin
 from muarl.report.report_audit import audit_section, audits_of, grave
 from muarl.report.report_charts import DRAWN, chart_sections, filled
 from muarl.report.report_curves import everything
@@ -121,7 +121,7 @@ def facts(pairs: Sequence[tuple[str, Child]]) -> Html:
     )
 
 
-def sections_of(run: RunFigures, ways: Ways, *more: Section, by_domain: Html | None = None) -> list[Section]:
+def sections_of(run: RunFigures, ways: EpisodeLinks, *more: Section, by_domain: Html | None = None) -> list[Section]:
     """All sections on a run. ``more``: those that only one page has. ``by_domain``: what it adds to that section."""
     stages = stages_of(run)
     domains = [part for part in (domains_section(run, stages), by_domain) if part is not None]

@@ -10,7 +10,7 @@ from muarl.accounts.metrics import GENERAL_TOOLS, SUCCESS_WITHOUT_VIOLATION
 from muarl.audit.coverage import checked_layers
 from muarl.audit.findings import LAYERS, SEVERITIES
 from muarl.pages.charts import Point
-from muarl.report.figures import RunFigures, Ways
+from muarl.report.figures import EpisodeLinks, RunFigures
 from muarl_tools.view import audit_queries, queries
 from muarl_tools.view.audit_queries import Sum
 from muarl_tools.view.layout import Site, episodes_at
@@ -52,8 +52,8 @@ def viewed(run: Run, colour: str = "after") -> ViewedRun:
     )
 
 
-def ways_of(site: Site) -> Ways:
-    """Ways to the viewer's lists of episodes."""
+def ways_of(site: Site) -> EpisodeLinks:
+    """EpisodeLinks to the viewer's lists of episodes."""
 
     def way(run: RunFigures, *query: tuple[str, str]) -> str | None:
         return site.href(episodes_at(run.run, *query)) if isinstance(run, ViewedRun) else None
