@@ -18,7 +18,7 @@ from muarl.audit.rules import kept_rules, read_rules
 from muarl.basics.files import write_text
 from muarl.basics.untrusted import parse_yaml
 from muarl.observe.rundir import RunDirectory
-from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips
+from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips, wanted
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.templates import filled
 from muarl.report.figures import RunFigures, mapping, nowhere, read_resumes
@@ -158,10 +158,9 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
         for key, value in episode.tags.items()
         if key in ("persona", "difficulty")
     ]
-    scenario = task.get("scenario")
     intent = str(episode.tags.get("intent") or f"Task {episode.task_id}").replace("_", " ")
-    actions = task.get("actions") if isinstance(task.get("actions"), Sequence) else None
-    gold = [a for a in actions or () if isinstance(a, Mapping)]
+    known = isinstance(task.get("actions"), Sequence)
+    gold = [a for a in task["actions"] if isinstance(a, Mapping)] if known else []
     talks = [
         tag(
             "div",
@@ -181,17 +180,8 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
         "article",
         tag("h3", intent[:1].upper() + intent[1:]),
         tag("div", tags, tag("span", f"task {episode.task_id}", class_="chip")),
-        tag("details", tag("summary", "What the customer wants"), tag("p", str(scenario), class_="scenario"))
-        if scenario
-        else None,
-        tag(
-            "details",
-            tag("summary", "Gold actions"),
-            gold_list(None if actions is None else gold),
-            open=index == 0,
-        )
-        if task
-        else None,
+        wanted(task.get("scenario"), gold if known else None, "customer", (False, index == 0)) if task else None,
+        gold_list(None) if task and not known else None,
         tag("div", talks, class_="pair"),
         class_="task",
     )

@@ -24,6 +24,7 @@ from muarl_tools.view.layout import (
     link,
     options,
     outcome,
+    pages_nav,
     signed,
     stop_text,
     task_at,
@@ -144,16 +145,7 @@ def _pages(site: Site, run: Run, wanted: Filter, page: int, last: int) -> Html:
         more = (("page", str(number_)),) if number_ else ()
         return PageAddress((RUNS, run.slug, EPISODES), (*wanted.query, *more))
 
-    near = sorted({0, *range(max(0, page - 2), min(last, page + 2) + 1), last})
-    shown: list[Child] = [link(site, at(page - 1) if page else None, "← Newer" if not wanted.sort else "←", rel="prev")]
-    before = -1
-    for n in near:
-        if n > before + 1:
-            shown.append(tag("span", "…"))
-        shown.append(link(site, at(n), f"{n + 1:,}", aria_current="page" if n == page else None))
-        before = n
-    shown.append(link(site, at(page + 1) if page < last else None, "Older →" if not wanted.sort else "→", rel="next"))
-    return tag("nav", shown, class_="pages", aria_label="Pages of the list")
+    return pages_nav(site, at, page, last, ("←", "→") if wanted.sort else ("← Newer", "Older →"))
 
 
 def episode_table(

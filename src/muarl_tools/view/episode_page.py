@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from muarl.observe.progress import clock
 from muarl.pages.charts import number
-from muarl.pages.conversations import conversation, gold_list, verdict_chips
+from muarl.pages.conversations import conversation, verdict_chips
+from muarl.pages.conversations import wanted as asked_for
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
@@ -148,15 +149,11 @@ def _part(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
 
 
 def _talk(told: Told) -> Html:
-    gold = told.gold
     return join(
-        tag("details", tag("summary", "What the user wants"), tag("p", told.scenario, class_="scenario"))
-        if told.scenario
-        else None,
-        tag("details", tag("summary", "Gold actions"), gold_list(gold)) if gold is not None else None,
+        asked_for(told.scenario, told.gold),
         _briefing(told),
         audit_list(told.findings, len(told.episode.messages), told.recorded),
-        conversation(told.episode.messages, gold or (), notes(told, anchors=True), told.findings),
+        conversation(told.episode.messages, told.gold or (), notes(told, anchors=True), told.findings),
     )
 
 

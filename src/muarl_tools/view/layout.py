@@ -6,7 +6,7 @@ A page is made the same way whether it is served or written as a file. What diff
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Protocol
@@ -130,6 +130,19 @@ def stage_table(first: str, rows: Iterable[tuple[Cell, StageMeans]]) -> Html:
         for name, s in rows
     ]
     return to_html(table(head, cells, kind="stages"))
+
+
+def pages_nav(site: Site, at: Callable[[int], PageAddress], page: int, last: int, ends: tuple[str, str]) -> Html:
+    """The way to the other pages of a list. ``at``: a page's address. ``ends``: what leads to the page before and
+    after."""
+    near = sorted({0, *range(max(0, page - 2), min(last, page + 2) + 1), last})
+    shown = [link(site, at(page - 1) if page else None, ends[0], rel="prev")]
+    for before, n in zip([-1, *near], near, strict=False):
+        if n > before + 1:
+            shown.append(tag("span", "…"))
+        shown.append(link(site, at(n), f"{n + 1:,}", aria_current="page" if n == page else None))
+    shown.append(link(site, at(page + 1) if page < last else None, ends[1], rel="next"))
+    return tag("nav", shown, class_="pages", aria_label="Pages of the list")
 
 
 def frame(site: Site, library: Library, title: str, here: str, run: Run | None, *body: Child) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from muarl.pages.charts import Series, dumbbell, line_chart, percent
-from muarl.pages.conversations import gold_list
+from muarl.pages.conversations import wanted
 from muarl.pages.markup import Child, Html, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
@@ -13,11 +13,13 @@ from muarl.report.sections import facts
 from muarl_tools.view import queries
 from muarl_tools.view.episode_list import episode_table
 from muarl_tools.view.layout import (
+    PageAddress,
     Site,
     episodes_at,
     frame,
     indexing,
     link,
+    pages_nav,
     pair_at,
     task_at,
     tasks_at,
@@ -86,14 +88,10 @@ def tasks_page(site: Site, library: Library, run: Run, query: Mapping[str, str])
 
 
 def _pages(site: Site, run: Run, show: str, page: int, last: int) -> Html:
-    def at(n: int) -> Html:
-        place = tasks_at(run, ("show", show), *((("page", str(n)),) if n else ()))
-        return link(site, place, f"{n + 1:,}", aria_current="page" if n == page else None)
+    def at(n: int) -> PageAddress:
+        return tasks_at(run, ("show", show), *((("page", str(n)),) if n else ()))
 
-    near = sorted({0, *range(max(0, page - 3), min(last, page + 3) + 1), last})
-    before = link(site, tasks_at(run, ("show", show), ("page", str(page - 1))) if page else None, "←", rel="prev")
-    after = link(site, tasks_at(run, ("show", show), ("page", str(page + 1))) if page < last else None, "→", rel="next")
-    return tag("nav", before, [at(n) for n in near], after, class_="pages", aria_label="Pages of the list")
+    return pages_nav(site, at, page, last, ("←", "→"))
 
 
 def _columns(*first: str | ShownColumn) -> tuple[str | ShownColumn, ...]:
@@ -194,15 +192,10 @@ def task_page(site: Site, library: Library, run: Run, name: str) -> str | None:
             link(site, pair_at(run, first.key, run, last.key), "The first and the last attempt side by side"),
             f" ({stage_text(first.stage, first.step)}; {stage_text(last.stage, last.step)})",
         )
-    scenario = told.scenario if told is not None else None
-    gold = told.gold if told is not None else None
     body: list[Child] = [
         tag("div", tag("p", "Task", class_="eyebrow"), tag("h1", name), class_="title"),
         facts(pairs),
-        tag("details", tag("summary", "What the user wants"), tag("p", scenario, class_="scenario"), open=True)
-        if scenario
-        else None,
-        tag("details", tag("summary", "Gold actions"), gold_list(gold), open=True) if gold is not None else None,
+        wanted(told.scenario, told.gold, opened=(True, True)) if told is not None else None,
         tag("div", chart, class_="charts") if chart is not None else None,
         both,
         tag("section", tag("h2", "Attempts"), episode_table(site, run, found, tasks=False)),
