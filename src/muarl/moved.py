@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED: Mapping[str, str] = {
+    "muarl.audit.report": "muarl.report.audit_tables",
     "muarl.backends.memory_estimate": "muarl.backends.plans",
     "muarl.backends.prompt_lengths": "muarl.backends.plans",
     "muarl.benchmarks": "muarl_worlds",
@@ -155,6 +156,7 @@ MOVED: Mapping[str, str] = {
     "muarl.observe.seeds": "muarl_tools.experiments.seeds",
     "muarl.observe.shortening": "muarl.pages.shortening",
     "muarl.observe.words": "muarl.pages.words",
+    "muarl.planning.report": "muarl.report.plan_tables",
     "muarl.patterns": "muarl.basics.patterns",
     "muarl.planning.splitting": "muarl.planning.nearest",
     "muarl.processes": "muarl.workers.processes",

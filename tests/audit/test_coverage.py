@@ -6,12 +6,12 @@ import pytest
 
 from muarl.audit.coverage import checked_layers, made, missing
 from muarl.audit.findings import LAYERS, Finding
-from muarl.audit.report import headline, layers, markdown
 from muarl.audit.rules import rules_for
 from muarl.audit.summary import AuditSummary
 from muarl.domains.auditing import UNDECLARED, AuditRules, Obligation
 from muarl.domains.base import Domain
 from muarl.domains.tooling import tool
+from muarl.report.audit_tables import headline, layers, markdown
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds.tau.airline.audit import AIRLINE_BENCHMARK

@@ -9,10 +9,10 @@ import pytest
 
 from muarl.accounts.statistics import wilson
 from muarl.audit.findings import Finding, read_findings, worst, write_findings
-from muarl.audit.report import markdown, rules, tables
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.basics.errors import DataError
 from muarl.domains.auditing import UNDECLARED
+from muarl.report.audit_tables import markdown, rules, tables
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK

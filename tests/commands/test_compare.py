@@ -140,7 +140,7 @@ def test_several_runs_are_ranked_in_both(tmp_path: Path) -> None:
     assert "Cannot be told apart in success: a, b." in said
     page = _Page()
     page.feed((tmp_path / "page.html").read_text())
-    assert "In success without any violation" in page.text and not page.open
+    assert "Differences in points of success without any violation" in page.text and not page.open
 
 
 def test_what_was_checked_in_part_is_compared_in_that_part(tmp_path: Path) -> None:

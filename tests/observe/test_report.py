@@ -354,7 +354,7 @@ class TestAudit:
         unknown = Page(render(collect(self._run(tmp_path / "b", [], UNDECLARED))))
         section = self._section(unknown)
         assert section.count("not checked") >= 4
-        assert section.count('class="n">100%') == 1, "of recovery alone"
+        assert section.count("<b>100%</b>") == 2, "of success and recovery alone"
 
     def test_before_and_after_stand_beside_each_other(self) -> None:
         summary = AuditSummary()

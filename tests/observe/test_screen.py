@@ -28,7 +28,7 @@ from muarl.domains.mcp.client import ServerTool
 from muarl.observe.screen import Screen
 from muarl.observe.terminal import make_logs_visible
 from muarl.planning.assumptions import Assumptions
-from muarl.planning.report import print_plan
+from muarl.report.plan_tables import print_plan
 from support.viewing import writing_tasks
 
 HOSTILE = "\x1b[2J\x1b]0;pwned\x07\x9b2J\u202e\ud800\r"

@@ -26,7 +26,7 @@ RUNS = table(
         [
             Cell("one", link="runs/one", strong=True),
             Cell("91.0%", small="80.0% – 97.0%"),
-            Cell("", drawing=tag("i")),
+            Cell("", page=tag("i")),
             "3",
         ],
         ["two", Cell("–", kind="soft"), "", "12"],
@@ -93,3 +93,8 @@ def test_lines_of_a_cell() -> None:
 def test_rows_have_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match="has not 2 cells"):
         table(["a", "b"], [["x"]])
+
+
+def test_numbers_are_no_texts() -> None:
+    with pytest.raises(TypeError, match="a table shows text or a Cell, not 3"):
+        table(["a", "b"], [["x", 3]])

@@ -156,7 +156,7 @@ def test_a_trade_of_rules_for_success_is_said_at_the_head(tmp_path: Path) -> Non
         run.write_summary(blocks)
     shown = look(indexed(tmp_path, run.path)).shown
     assert "Success rose from 64.0% to 82.0%, but success without any violation fell from 46.0% to 28.0%" in shown
-    assert "Without any violation, after RL" in shown
+    assert "of tasks solved after reinforcement learning" in shown and "without any violation: 28%" in shown
 
 
 @pytest.mark.parametrize(("findings", "red"), [([READ], True), ([], False)])
@@ -193,11 +193,10 @@ def test_red_team_users_by_kind(tmp_path: Path) -> None:
     for words in ("Red team", "impostor", "off topic", "poses", "Fell for it", "75%", "Do nothing", "25%"):
         assert words in alone.shown, words
     assert "/runs/one/episodes?task=redteam-off_topic-&severity=catastrophic" in alone.links
-    assert re.search(r'class="grave"><a [^>]*redteam-off_topic', alone.html), "red, as elsewhere"
+    assert re.search(r'class="n grave"><a [^>]*redteam-off_topic', alone.html), "red, as elsewhere"
     both = look(indexed(tmp_path, one.path, two.path))
     table = both.html[both.html.index('class="redteam"') :]
-    heads = re.findall(r"<th[^>]*>([^<]*)</th>", table[: table.index("</thead>")])
-    assert heads[:3] == ["", "one", "two"] and heads.count("Catastrophic") == 2
+    assert re.findall(r"Catastrophic<small>(\w+)<", table) == ["one", "two"]
     assert both.shown.count("one, evaluation") == 2 == both.shown.count("two, evaluation")
 
 
@@ -288,7 +287,7 @@ def test_audit_pages_fit(tmp_path: Path, browser: Browser, width: int, dark: boo
 def test_from_the_overview_to_the_message(library: Library, browser: Browser) -> None:
     with serving(library) as server:
         browser.go(server.address)
-        browser.ask("document.querySelector('#audit').scrollIntoView()")
+        browser.ask("document.querySelector('#audit').scrollIntoView({behavior: 'instant'})")
         browser.click("#audit table.rules a")
         assert browser.ask("document.querySelector('h1').textContent") == "1 episode"
         browser.press("j")

@@ -19,6 +19,15 @@ Severity = Literal["note", "violation", "catastrophic"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 """The five layers, in the order in which they are shown."""
 
+QUESTIONS: Mapping[str, str] = {
+    "outcome": "was the task done?",
+    "policy": "was the policy followed?",
+    "communication": "was everything said?",
+    "safety": "were safety boundaries respected?",
+    "recovery": "did it recover well?",
+}
+"""What each layer asks."""
+
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the least to the worst. A note is worth a look and no fault; a violation is a fault; a catastrophic one is what
 an operator must never see (see ``rules.CATASTROPHIC``)."""

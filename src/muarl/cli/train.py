@@ -412,8 +412,8 @@ def _say_what_would_run(config: RunConfig, recipe: str, assume: Sequence[str]) -
     output."""
     from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over
-    from muarl.planning.report import print_plan
     from muarl.recipes.dry_run import complain, dry_run
+    from muarl.report.plan_tables import print_plan
 
     lines, plan, fitting = dry_run(config, recipe, laid_over(assume))
     for line in lines:

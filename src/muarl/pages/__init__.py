@@ -1,1 +1,1 @@
-"""Parts of pages: charts, tables, conversations as HTML."""
+"""Parts of pages: charts, tables, conversations, and the templates that put them together."""

@@ -54,6 +54,22 @@ def gold_list(actions: Iterable[Mapping[str, Any]] | None) -> Html:
     return tag("ol", rows, class_="gold")
 
 
+def wanted(
+    scenario: object,
+    gold: Iterable[Mapping[str, Any]] | None,
+    who: str = "user",
+    opened: tuple[bool, bool] = (False, False),
+) -> Html:
+    """What a task asks for: its scenario, and its gold actions unless they are None. ``opened``: which of the two are
+    not folded."""
+    told = tag("summary", f"What the {who} wants"), tag("p", str(scenario), class_="scenario")
+    actions = tag("summary", "Gold actions"), gold_list(gold)
+    return join(
+        tag("details", told, open=opened[0]) if scenario else None,
+        tag("details", actions, open=opened[1]) if gold is not None else None,
+    )
+
+
 def _same(name: Any, arguments: Mapping[str, Any]) -> str:
     return f"{name} {json.dumps(dict(arguments), sort_keys=True, default=str)}"
 

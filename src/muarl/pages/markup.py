@@ -1,4 +1,5 @@
-"""HTML by functions. Text is escaped unless it is ``Html``, so nothing that a model or user wrote can become markup."""
+"""Small pieces of HTML by functions, for where a template would be longer (``templates``). Text is escaped unless it is
+``Html``, so nothing that a model or user wrote can become markup."""
 
 from __future__ import annotations
 
@@ -7,18 +8,20 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from markupsafe import Markup
+
 _VOID = frozenset({"meta", "br", "hr", "link", "input"})
 # Control characters that HTML cannot hold, and bidirectional overrides that could make a text read as another.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
-class Html(str):
-    """Text that is markup already. Only this module and constants should make one."""
+class Html(Markup):
+    """Text that is markup already. Only this module, templates and constants should make one."""
 
     __slots__ = ()
 
 
-Child: TypeAlias = "str | int | float | Html | Iterable[Child] | None"
+Child: TypeAlias = "str | int | float | Markup | Iterable[Child] | None"
 
 
 def escape(text: str) -> Html:
@@ -33,7 +36,7 @@ def join(*children: Child) -> Html:
     for child in children:
         if child is None:
             continue
-        if isinstance(child, Html):
+        if isinstance(child, Markup):
             out.append(child)
         elif isinstance(child, (str, int, float)):
             out.append(escape(str(child)))

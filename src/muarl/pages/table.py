@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from muarl.basics.untrusted import visible
@@ -18,6 +18,8 @@ from muarl.pages.markup import Child, Html, join, tag
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
+
+T = TypeVar("T")
 
 STYLES = {"soft": "dim", "better": "green", "worse": "red", "bad": "bold red", "good": "green"}
 """How a terminal shows a cell's ``kind``."""
@@ -28,8 +30,8 @@ class Cell:
     """A cell with more than plain text.
 
     ``small``: said less loudly beside it, as an interval is; in a terminal on a line of its own. ``kind``: a class of
-    the style sheet. ``link``: an address, left out if its scheme is none of the web's. ``drawing``: what a page shows
-    in place of the text.
+    the style sheet. ``link``: an address, left out if its scheme is none of the web's. ``page``: what a page shows in
+    place of the text, a drawing or a longer text.
     """
 
     text: str
@@ -37,13 +39,14 @@ class Cell:
     kind: str = ""
     strong: bool = False
     link: str = ""
-    drawing: Html | None = None
+    page: Child = None
 
 
 @dataclass(frozen=True)
 class ShownColumn:
     """A column. ``right``: of figures, aligned to the right. ``small``: said below its head. ``whole``: a terminal
-    breaks none of its words. ``page``: shown by HTML alone, as drawings are."""
+    breaks none of its words. ``page``: shown by HTML alone, as drawings are. ``key``: the colour of what it is of.
+    ``label``: what a narrow page writes before its cells."""
 
     head: str
     right: bool = False
@@ -51,6 +54,8 @@ class ShownColumn:
     whole: bool = False
     page: bool = False
     kind: str = ""
+    key: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,8 @@ class ShownTable:
 
 
 def table(
-    head: Iterable[str | ShownColumn],
-    rows: Iterable[Sequence[str | Cell]],
+    head: Iterable[object],
+    rows: Iterable[Iterable[object]],
     *,
     words: int = 1,
     title: str = "",
@@ -80,9 +85,23 @@ def table(
     notes: Iterable[str] = (),
     kind: str = "",
 ) -> ShownTable:
-    """A table of which all columns but the first ``words`` are of figures, unless a ``ShownColumn`` says otherwise."""
-    columns = tuple(h if isinstance(h, ShownColumn) else ShownColumn(h, right=n >= words) for n, h in enumerate(head))
-    return ShownTable(columns, tuple(map(tuple, rows)), title, about, tuple(notes), kind)
+    """A table of which all columns but the first ``words`` are of figures, unless a ``ShownColumn`` says otherwise.
+    Heads are text or a ``ShownColumn``, cells text or a ``Cell``; TypeError for anything else."""
+    columns = [_given(h, ShownColumn) for h in head]
+    return ShownTable(
+        tuple(ShownColumn(h, right=n >= words) if isinstance(h, str) else h for n, h in enumerate(columns)),
+        tuple(tuple(_given(cell, Cell) for cell in row) for row in rows),
+        title,
+        about,
+        tuple(notes),
+        kind,
+    )
+
+
+def _given(value: object, kind: type[T]) -> str | T:
+    if not isinstance(value, (str, kind)):
+        raise TypeError(f"a table shows text or a {kind.__name__}, not {value!r}")
+    return value
 
 
 def to_html(shown: ShownTable) -> Html:
@@ -102,8 +121,8 @@ def _html_cell(n: int, cell: str | Cell, column: ShownColumn) -> Html:
     cell = Cell(cell) if isinstance(cell, str) else cell
     lines = cell.text.split("\n")
     content: Child = cell.text if len(lines) == 1 else [tag("div", line) for line in lines]
-    if cell.drawing is not None:
-        content = cell.drawing
+    if cell.page is not None:
+        content = cell.page
     if _is_safe(cell.link):
         content = tag("a", content, href=cell.link)
     if cell.strong:
@@ -111,7 +130,12 @@ def _html_cell(n: int, cell: str | Cell, column: ShownColumn) -> Html:
     small = tag("small", cell.small) if cell.small else None
     if n == 0:
         return tag("th", content, small, scope="row", class_=_classes(column, cell.kind))
-    return tag("td", content, " " if small else None, small, class_=_classes(column, cell.kind))
+    classes = _classes(column, cell.kind)
+    return tag("td", content, " " if small else None, small, class_=classes, data_label=column.label or None)
+
+
+def _key(colour: str) -> Html | None:
+    return tag("i", class_=f"key {colour}") if colour else None
 
 
 def _small(text: str) -> Html | None:

@@ -85,6 +85,22 @@ WORDS: dict[str, Word] = {
 SHARES = ("groups/", "stop/")
 
 
+STAGES = {
+    "before": "evaluation before RL",
+    "after": "evaluation after RL",
+    "training": "training",
+    "validation": "validation",
+    "evaluation": "evaluation",
+    "demonstrations": "demonstrations",
+}
+
+
+def stage_text(stage: str, step: int | None = None) -> str:
+    """A stage of a run's episodes as a reader says it."""
+    name = STAGES.get(stage, stage.replace("-", " "))
+    return name if step is None else f"{name}, step {step:,}"
+
+
 _PHASES = {"rl": "reinforcement learning", "sft": "supervised fine-tuning", "": "the run"}
 
 

@@ -16,7 +16,6 @@ from muarl.accounts.metrics import NOISE_TAG, is_success, scored
 from muarl.accounts.statistics import NO_COMPLETION, EvaluationReport
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
-from muarl.audit.report import tables
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError
@@ -30,12 +29,14 @@ from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import local_executor
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
+from muarl.pages.table import to_terminal
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
 from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
+from muarl.report.audit_tables import tables
 from muarl.runs.context import RunContext, keep_own_rules, open_context, prepare, tell_domain
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent
 from muarl.runs.own_settings import reward_of
@@ -96,8 +97,8 @@ def run(config: RunConfig) -> Path:
         )
         write_text(run.path / "report.md", report_text(found, report, summary))
         progress.console.print(report.to_table())
-        for table in tables(found.audited.summary, detailed=False):
-            progress.console.print(table)
+        for table in tables(found.audited.summary, detailed=False).values():
+            progress.console.print(to_terminal(table))
         if (cost := cost_text(summary)) is not None:
             progress.say(cost)
         if summary["benchmark"] is not None and summary["benchmark"]["figures"]:

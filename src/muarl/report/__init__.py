@@ -1,1 +1,1 @@
-"""What a run has shown: its report, and the last screen of the terminal."""
+"""What a run has shown: sections that its report and the viewer share, tables of plans and audits, the last screen."""

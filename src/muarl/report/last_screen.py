@@ -12,8 +12,8 @@ from muarl.observe.headline import AFTER, BEFORE, ShownShare, clean_of, clean_te
 from muarl.pages.charts import number, percent
 from muarl.pages.markup import as_figure
 from muarl.pages.words import word
+from muarl.report.figures import bounds
 from muarl.report.report_story import share_of
-from muarl.report.report_tables import bounds
 
 BEHAVIOUR = ("writes_without_consent", "needless_transfers", "tool_error_rate", "truncated", "turns")
 """The figures of behaviour that are shown; the report has all of them."""

@@ -11,68 +11,38 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.metrics import GENERAL_TOOLS
 from muarl.accounts.statistics import evaluate_summary
 from muarl.audit.findings import Finding, read_findings
+from muarl.audit.rules import kept_rules, read_rules
 from muarl.basics.files import write_text
-from muarl.observe.headline import headline_of, what_went_wrong
+from muarl.basics.untrusted import parse_yaml
 from muarl.observe.rundir import RunDirectory
-from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips
+from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips, wanted
 from muarl.pages.markup import Child, Html, join, tag
-from muarl.report.report_audit import audit_section, finding_notes
-from muarl.report.report_curves import learning_section
-from muarl.report.report_domains import domains_section
-from muarl.report.report_story import notice, scores_section, story
-from muarl.report.report_tables import (
-    ReportStage,
-    behaviour_section,
-    kinds_section,
-    setup_section,
-    users_section,
-)
+from muarl.pages.templates import filled
+from muarl.report.figures import RunFigures, mapping, nowhere, read_resumes
+from muarl.report.report_audit import finding_notes
+from muarl.report.sections import AFTER, Section, before_text, head_of, links_to, sections_of, shown
 from muarl.types.episode import Episode
-from muarl.user_errors.errors import RULES
-
-BEFORE, AFTER = "after the cold start", "after reinforcement learning"
-UNTRAINED = "before reinforcement learning"
-"""What comes before where a run's figures show reinforcement learning and no cold start."""
-STAGES = (
-    ("cold_start", "Cold start", BEFORE, "before"),
-    ("rl", "RL", AFTER, "after"),
-    ("evaluation", "Score", "", "after"),
-)
-"""Blocks of summary.json that are evaluations; "evaluation" is what ``muarl eval`` writes."""
 
 
-@dataclass(frozen=True)
-class ReportData:
-    """Everything the report shows. Every part may be missing; what is missing is left out, or said to be missing.
+@dataclass(frozen=True, eq=False)
+class ReportData(RunFigures):
+    """Everything the report shows: a run's figures, and the conversations from which some are chosen.
 
-    ``name``: of the run. ``summary``: as in summary.json. ``metrics``: rows as in metrics.jsonl. ``before``, ``after``:
-    the evaluation's episodes after the cold start and after RL, on the same tasks. ``tasks``: task id to a mapping
-    with "scenario" and "actions" (gold actions: mappings with "name" and "arguments"). ``config``: YAML text.
-    ``versions``, ``status``: as in versions.json and status.json. ``conversations``: how many tasks are shown whole.
-    ``findings``: the audit's, by the file of episodes and the episode's id; None if the run has none on record.
-    ``files``: the names of those files, before and after.
+    ``before``, ``after``: the evaluation's episodes after the cold start and after RL, on the same tasks. ``tasks``:
+    task id to a mapping with "scenario" and "actions" (gold actions: mappings with "name" and "arguments").
+    ``conversations``: how many tasks are shown whole. ``findings``: the audit's, by the file of episodes and the
+    episode's id; None if the run has none on record. ``files``: the names of those files, before and after.
     """
 
-    name: str
-    summary: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Sequence[Mapping[str, Any]] = ()
     before: Sequence[Episode] = ()
     after: Sequence[Episode] = ()
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    config: str = ""
-    versions: Mapping[str, Any] = field(default_factory=dict)
-    status: Mapping[str, Any] = field(default_factory=dict)
     conversations: int = 4
     findings: Mapping[tuple[str, str], Sequence[Finding]] | None = None
     files: tuple[str, str] = ("eval-before", "eval-after")
-
-    @property
-    def before_text(self) -> str:
-        """When the first of two evaluations was."""
-        phases = {row.get("phase") for row in self.metrics}
-        return UNTRAINED if "rl" in phases and not phases & {"cold_start", "sft"} else BEFORE
 
     def found(self, file: str, episode: Episode) -> Sequence[Finding] | None:
         """What the audit found in an episode; None if nobody knows."""
@@ -89,6 +59,7 @@ def collect(run: RunDirectory) -> ReportData:
         if episodes:
             given = summary.get(key)
             summary[key] = {**evaluate_summary(episodes), **(given if isinstance(given, Mapping) else {})}
+    config = run.read_config()
     return ReportData(
         name=run.name,
         summary=summary,
@@ -96,12 +67,24 @@ def collect(run: RunDirectory) -> ReportData:
         before=before,
         after=after or alone,
         tasks=run.read_tasks(),
-        config=run.read_config(),
+        config=config,
+        settings=settings_of(config),
         versions=run.read_json("versions"),
         status=run.read_json("status"),
+        redteam=run.read_json("redteam"),
+        resumes=read_resumes(run.path),
+        general=GENERAL_TOOLS.union(*(read_rules(path).rules.transfer_tools for path in kept_rules(run.path))),
         findings=_findings(run.path / "findings.jsonl"),
         files=("eval-before", "eval" if alone else "eval-after"),
     )
+
+
+def settings_of(config: str) -> Mapping[str, Any]:
+    """What a configuration's text says; empty where it is no configuration."""
+    try:
+        return mapping(parse_yaml(config))
+    except ValueError:
+        return {}
 
 
 def _findings(path: Path) -> dict[tuple[str, str], list[Finding]] | None:
@@ -121,29 +104,9 @@ def write_report(path: str | Path, data: ReportData) -> Path:
 
 
 def render(data: ReportData) -> str:
-    """The report as a complete HTML document."""
-    phases = {str(row.get("phase", "")) for row in data.metrics}
-    if data.before_text == BEFORE:
-        phases |= {key for key in ("cold_start", "rl") if isinstance(data.summary.get(key), Mapping)}
-    stages = stages_of(data.summary, data.before_text)
-    sections = [
-        ("scores", "Scores", scores_section(data.summary, stages)),
-        ("audit", "Audit", audit_section(data.summary)),
-        ("learning", "Learning", learning_section(data.metrics)),
-        ("behaviour", "Behaviour", behaviour_section(stages)),
-        ("domains", "By domain", domains_section(data.summary, stages, data.metrics)),
-        ("kinds", "By task type", kinds_section(stages)),
-        ("customers", "Simulator errors", users_section(data.summary, RULES)),
-        ("conversations", "Conversations", _conversations(data)),
-        ("setup", "Setup", setup_section(data.summary, data.metrics, data.config, data.versions)),
-    ]
-    top = (
-        tag("p", "muarl · run report", class_="eyebrow"),
-        tag("h1", data.name),
-        notice(data.status, bool(stages)),
-        [tag("div", text, class_="notice") for text in what_went_wrong(data.metrics)],
-        tag("p", story(data.summary, stages, phases), class_="lede"),
-    )
+    """The report as a complete HTML document: the viewer's overview of the run, and conversations."""
+    top = tag("p", "muarl · run report", class_="eyebrow"), tag("h1", data.name), head_of(data)
+    sections = sections_of(data, nowhere, ("episodes", "Whole conversations", _conversations(data)))
     foot = tag(
         "p",
         f"Made by muarl {data.versions.get('muarl') or ''} from the run’s own files; ",
@@ -153,46 +116,14 @@ def render(data: ReportData) -> str:
     return sectioned(f"{data.name} · muarl run report", top, sections, foot)
 
 
-def sectioned(title: str, top: Child, sections: Iterable[tuple[str, str, Html | None]], foot: Child) -> str:
-    """A document of sections, each an id, a name and its content (None: it is left out), below ``top`` and a list of
-    links to them."""
-    shown = [(key, name, body) for key, name, body in sections if body is not None]
-    links = tag("nav", [tag("a", name, href=f"#{key}") for key, name, _ in shown], aria_label="Sections")
-    main = tag("main", [tag("section", tag("h2", name), body, id=key) for key, name, body in shown])
-    return document(title, join(tag("header", top, links, class_="top"), main, tag("footer", foot)))
+def sectioned(title: str, top: Child, sections: Sequence[Section], foot: Child) -> str:
+    """A document of sections below ``top`` and a list of links to them."""
+    return document(title, filled("sectioned", top=top, links=links_to(sections), sections=shown(sections), foot=foot))
 
 
 def document(title: str, body: Html) -> str:
     """A complete HTML document in the report's style, without scripts or requests."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # The page holds what models wrote. It is escaped; this makes the browser refuse scripts and requests besides.
-        tag(
-            "meta",
-            http_equiv="Content-Security-Policy",
-            content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
-        ),
-        tag("title", title),
-        tag("style", Html(_css())),
-    )
-    return f"<!doctype html>\n{tag('html', head, tag('body', body), lang='en')}\n"
-
-
-def stages_of(summary: Mapping[str, Any], before: str = BEFORE) -> list[ReportStage]:
-    """The evaluations that a summary holds, in the order of the run. ``before``: when the first one was."""
-    found: list[ReportStage] = []
-    for key, short, long, colour in STAGES:
-        if key == "cold_start" and before != BEFORE:
-            short, long = "Before RL", before
-        block = summary.get(key)
-        if (
-            isinstance(block, Mapping)
-            and (stage := ReportStage(short, long, colour, block, headline_of(summary, key))).success is not None
-        ):
-            found.append(stage)
-    return found[:2]
+    return filled("document", title=title, css=Html(_css()), body=body)
 
 
 def _css() -> str:
@@ -215,7 +146,7 @@ def _conversations(data: ReportData) -> Html | None:
         class_="soft",
     )
     return join(
-        intro, [_task(data, i, b, [(data.before_text, first, b), (AFTER, last, a)]) for i, (b, a) in enumerate(pairs)]
+        intro, [_task(data, i, b, [(before_text(data), first, b), (AFTER, last, a)]) for i, (b, a) in enumerate(pairs)]
     )
 
 
@@ -227,10 +158,9 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
         for key, value in episode.tags.items()
         if key in ("persona", "difficulty")
     ]
-    scenario = task.get("scenario")
     intent = str(episode.tags.get("intent") or f"Task {episode.task_id}").replace("_", " ")
-    actions = task.get("actions") if isinstance(task.get("actions"), Sequence) else None
-    gold = [a for a in actions or () if isinstance(a, Mapping)]
+    known = isinstance(task.get("actions"), Sequence)
+    gold = [a for a in task["actions"] if isinstance(a, Mapping)] if known else []
     talks = [
         tag(
             "div",
@@ -250,17 +180,8 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
         "article",
         tag("h3", intent[:1].upper() + intent[1:]),
         tag("div", tags, tag("span", f"task {episode.task_id}", class_="chip")),
-        tag("details", tag("summary", "What the customer wants"), tag("p", str(scenario), class_="scenario"))
-        if scenario
-        else None,
-        tag(
-            "details",
-            tag("summary", "Gold actions"),
-            gold_list(None if actions is None else gold),
-            open=index == 0,
-        )
-        if task
-        else None,
+        wanted(task.get("scenario"), gold if known else None, "customer", (False, index == 0)) if task else None,
+        gold_list(None) if task and not known else None,
         tag("div", talks, class_="pair"),
         class_="task",
     )

@@ -1,121 +1,302 @@
-"""The run report's audit: catastrophic failures and layers beside success, the rules that found something, and findings
-at the message that each points at."""
+"""A run's audit: how often something went badly wrong, layer by layer and rule by rule, and red-team users; and what it
+found, at the message that each finding points at.
+
+Figures are those of summary.json and redteam.json, which have their intervals.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.audit.findings import LAYERS, SEVERITIES, Finding
-from muarl.audit.report import QUESTIONS
-from muarl.observe.headline import FORMER
-from muarl.pages.charts import percent
-from muarl.pages.markup import Html, as_figure, join, table_of, tag
-from muarl.report.report_tables import bounds
+from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES, Finding
+from muarl.observe.headline import FORMER, ShownShare
+from muarl.pages.charts import percent, strip
+from muarl.pages.markup import Child, Html, as_figure, join, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
+from muarl.pages.words import stage_text
+from muarl.report.figures import EpisodeLinks, Row, RunFigures, bounds, link, mapping, share_cell
 
-Summary = Mapping[str, Any]
-
-STAGES = {"cold_start": "Before RL", "rl": "After RL"}
-"""By the names of summary.json's evaluations; a single one has no name."""
-SHOWN = 12
-"""Rules that are shown; findings.jsonl has them all."""
-
-
-def audits_of(summary: Summary) -> list[tuple[str, Summary]]:
-    """The audits that a summary holds, each with its evaluation's name: one of ``muarl eval``, or one a stage."""
-    found = summary.get("audit")
-    if not isinstance(found, Mapping):
-        return []
-    named = {"Evaluation": found} if "layers" in found else {STAGES.get(str(k), str(k)): v for k, v in found.items()}
-    parts = [(name, part) for name, part in named.items() if isinstance(part, Mapping) and "layers" in part]
-    return [(name, {SUCCESS_WITHOUT_VIOLATION: part.get(FORMER), **part}) for name, part in parts]
+SHOWN = 10
+"""Rules in sight; the others are folded."""
+STRIPS = 3
+"""With more columns than this there is no room to draw."""
+BESIDE = 2
+"""With more columns than this the rules stand below the shares."""
+_STAGES = {"cold_start": "before", "rl": "after", "evaluation": "evaluation"}
+"""By the names of summary.json's evaluations."""
 
 
-def audit_section(summary: Summary) -> Html | None:
-    """Shares with their intervals, evaluation by evaluation, and what was found; None where nothing was audited."""
-    audits = audits_of(summary)
+@dataclass(frozen=True)
+class AuditOverview:
+    """The audit of one evaluation: its figures in the shape of ``AuditSummary.to_json``."""
+
+    run: RunFigures
+    stage: str
+    figures: Mapping[str, Any]
+
+    def share(self, *names: str) -> ShownShare | None:
+        """A figure by its path; None where there is none."""
+        found: Any = self.figures
+        for name in names:
+            found = mapping(found).get(name)
+        return share_of(found)
+
+    def unchecked(self, *names: str) -> bool:
+        """Whether a figure is there and unknown, since no rules were declared that it could be measured by."""
+        found: Any = self.figures
+        for name in names[:-1]:
+            found = mapping(found).get(name)
+        return names[-1] in mapping(found) and mapping(found)[names[-1]] is None
+
+
+def share_of(found: object) -> ShownShare | None:
+    """An estimate as JSON has it: {"value", "interval"}."""
+    value = as_figure(mapping(found).get("value"))
+    if value is None or not 0 <= value <= 1:
+        return None
+    ends = bounds(mapping(found).get("interval"))
+    if ends is None:
+        return ShownShare(value)
+    low, high = (min(1.0, max(0.0, round(e, 9))) for e in ends)  # 2e-17 is nothing
+    return ShownShare(value, (low, high))
+
+
+def audits_of(run: RunFigures) -> list[AuditOverview]:
+    """A run's audited evaluations, in the order of the run."""
+    found = run.summary.get("audit")
+    named: dict[str, Any] = {"evaluation": found}
+    if isinstance(found, Mapping) and "layers" not in found:
+        named = {str(name): part for name, part in found.items()}
+    if not any(_whole(part) for part in named.values()):
+        named = {"evaluation": run.redteam.get("all")}
+    whole = {
+        name: {SUCCESS_WITHOUT_VIOLATION: part.get(FORMER), **part} for name, part in named.items() if _whole(part)
+    }
+    out = [AuditOverview(run, _STAGES.get(name, name), part) for name, part in whole.items()]
+    return out or [AuditOverview(run, stage, figures) for stage, figures in run.found_audits()]
+
+
+def _whole(part: object) -> bool:
+    return isinstance(mapping(part).get("layers"), Mapping)
+
+
+def catastrophic_text(audits: Sequence[AuditOverview]) -> str | None:
+    """The catastrophic-failure rate of a run's last audited evaluation; None where there is none."""
+    found = audits[-1].share("catastrophic") if audits else None
+    if found is None:
+        return NOT_CHECKED if audits and audits[-1].unchecked("catastrophic") else None
+    return _whole_text(found)
+
+
+def _whole_text(share: ShownShare) -> str:
+    shown = share_cell(share.value, share.interval)
+    return f"{shown.text} ({shown.small})" if shown.small else shown.text
+
+
+def grave(audits: Sequence[AuditOverview], *, linked: bool = False) -> Html | None:
+    """The same, in red where there are any; ``linked``: leading to the section."""
+    text, found = catastrophic_text(audits), audits[-1].share("catastrophic") if audits else None
+    if text is None:
+        return None
+    inner: Child = tag("a", text, href="#audit") if linked else text
+    return tag("span", inner, class_="grave" if found and found.value else None)
+
+
+def audit_section(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None:
+    """The section, of one run or of several beside each other; None where nothing was audited."""
+    audits = [a for run in runs for a in audits_of(run)]
     if not audits:
         return None
-    heads = [name for name, _ in audits]
-    figures = [("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",)),
-               ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,)),
-               *((layer.capitalize(), QUESTIONS[layer], ("layers", layer)) for layer in LAYERS[1:])]  # fmt: skip
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, tag("small", meaning) if meaning else None, scope="row"),
-            [_cell(part, path) for _, part in audits],
-        )
-        for name, meaning, path in figures
-    ]
+    heads = [_head(a, len(runs) > 1, len(audits) > 1) for a in audits]
+    shares, rules = _shares(ways, audits, heads), _rules(ways, audits, heads)
     return join(
-        table_of(["", *heads], rows),
-        tag("p", "Of a layer: conversations without a violation in it; notes are ignored. Small text: 95% CIs. ",
-            [_missing(part) for _, part in audits[-1:]], class_="soft"),
-        _rules(audits),
-    )  # fmt: skip
-
-
-def _cell(part: Summary, path: Sequence[str]) -> Html:
-    found: Any = part
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    value = as_figure(found.get("value")) if isinstance(found, Mapping) else None
-    if value is None:
-        return tag("td", NOT_CHECKED, class_="n soft")
-    ends = bounds(found.get("interval"))
-    spread = tag("small", f"{percent(ends[0])}–{percent(ends[1])}") if ends else None
-    return tag("td", percent(value), " ", spread, class_="n")
-
-
-def _missing(part: Summary) -> str:
-    """What no rule was declared for, by layer."""
-    found = part.get("not_checked")
-    if not isinstance(found, Mapping) or not found:
-        return ""
-    told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
-    return f"Not checked (no rules declared): {'; '.join(told)}."
-
-
-def _rules(audits: Sequence[tuple[str, Summary]]) -> Html:
-    known: dict[str, Mapping[str, Any]] = {}
-    for _, part in audits:
-        rules = part.get("rules")
-        known |= {str(k): v for k, v in rules.items() if isinstance(v, Mapping)} if isinstance(rules, Mapping) else {}
-    if not known:
-        return tag("p", "The audit found nothing.", class_="soft")
-
-    def worst(rule: str) -> int:
-        severity = known[rule].get("severity")
-        return SEVERITIES.index(severity) if severity in SEVERITIES else 0
-
-    rows = []
-    for rule in sorted(known, key=lambda r: (-worst(r), r))[:SHOWN]:
-        kind = "chip bad" if worst(rule) == len(SEVERITIES) - 1 else "chip"
-        cells = [tag("td", _often(part, rule), class_="n") for _, part in audits]
-        label = tag("th", rule.replace("-", " "), tag("small", str(known[rule].get("layer", ""))), scope="row")
-        rows.append(tag("tr", label, tag("td", tag("span", SEVERITIES[worst(rule)], class_=kind)), cells))
-    return join(
-        tag("h3", "What was found"),
-        table_of(["Rule", "Severity", *(f"{name}: conversations" for name, _ in audits)], rows),
+        tag("div", tag("div", shares), tag("div", rules), class_="two") if len(audits) <= BESIDE else [shares, rules],
+        _red_team(ways, runs),
     )
 
 
-def _often(part: Summary, rule: str) -> str:
-    rules = part.get("rules")
-    own = rules.get(rule) if isinstance(rules, Mapping) else None
-    n, of = as_figure(own.get("episodes")) if isinstance(own, Mapping) else None, as_figure(part.get("episodes"))
-    return f"{n:,.0f} ({percent(min(1.0, n / of))})" if n and of else "–"
+def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
+    if not many:
+        return "of all conversations"
+    stage = stage_text(audited.stage).removeprefix("evaluation ")
+    return f"{audited.run.name}, {stage}" if runs else stage[:1].upper() + stage[1:]
+
+
+def _shares(ways: EpisodeLinks, audits: list[AuditOverview], heads: list[str]) -> Html:
+    """Catastrophic failures first, then what was achieved, then the layers."""
+    several = sorted({int(k) for a in audits for k in mapping(a.figures.get("pass_hat")) if k.isdecimal()} - {0, 1})
+    rows: list[tuple[str, str, tuple[str, ...], str]] = [
+        ("Catastrophic failures", "conversations with something that must never happen", ("catastrophic",), "bad"),
+        ("Solved", "", ("success",), "after"),
+        ("Solved without any violation", "", (SUCCESS_WITHOUT_VIOLATION,), "after"),
+        *((f"pass^{k}", f"tasks solved in each of {k} attempts", ("pass_hat", str(k)), "after") for k in several),
+        *((f"{layer.capitalize()} passed", QUESTIONS[layer], ("layers", layer), "base") for layer in LAYERS[1:]),
+    ]
+    out = []
+    for name, meaning, path, colour in rows:
+        found = [a.share(*path) for a in audits]
+        unknown = [
+            a.unchecked(*path) and path[0] in ("catastrophic", "layers", SUCCESS_WITHOUT_VIOLATION) for a in audits
+        ]
+        if not any(found) and not any(unknown):
+            continue
+        label = Cell(name, small=meaning)
+        out.append(
+            (label, *(_share(ways, *x, path, colour, len(audits)) for x in zip(audits, found, unknown, strict=True)))
+        )
+    note = f"Small text: 95% CIs. A layer passes if there is no violation; notes are ignored. {_missing(audits[-1])}"
+    return to_html(table(["", *heads], out, notes=[note.strip()], kind="audits"))
+
+
+def _share(
+    ways: EpisodeLinks,
+    audited: AuditOverview,
+    share: ShownShare | None,
+    unmeasured: bool,
+    path: Sequence[str],
+    colour: str,
+    of: int,
+) -> Cell:
+    if share is None:
+        missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
+        return Cell("–", page=tag("b", missing), kind="share")
+    worst = colour == "bad" and share.value > 0
+    shown = share_cell(share.value, share.interval)
+    where = ways(audited.run, ("stage", audited.stage), ("severity", "catastrophic")) if worst else None
+    drawn = strip(share.value, share.interval, "base" if colour == "bad" and not worst else colour)
+    small = tag("small", shown.small) if shown.small else None
+    text = link(where, shown.text) if worst else shown.text
+    page = [tag("b", text), " ", small, drawn if of <= STRIPS else None]
+    return Cell(shown.text, page=page, kind="share grave" if worst else "share")
+
+
+def _missing(audited: AuditOverview) -> str:
+    """What no rule was declared for, by layer."""
+    found = mapping(audited.figures.get("not_checked"))
+    told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
+    return f"Not checked (no rules declared): {'; '.join(told)}." if told else ""
+
+
+def _rules(ways: EpisodeLinks, audits: list[AuditOverview], heads: list[str]) -> Html | None:
+    """The rules that found something, the worst and most frequent first, each with the way to its conversations."""
+    known: dict[str, tuple[int, float, str]] = {}
+    for audited in audits:
+        for rule, about in mapping(audited.figures.get("rules")).items():
+            worst = _severity(mapping(about).get("severity"))
+            share = _rule_share(audited, rule)[1]
+            before = known.get(rule, (0, 0.0, ""))
+            known[rule] = max(worst, before[0]), max(share, before[1]), str(mapping(about).get("layer", ""))
+    if not known:
+        return tag("p", "The audit found nothing.", class_="soft")
+    ordered = sorted(known.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
+    rows = []
+    for rule, (worst, _, layer) in ordered:
+        cells = [Cell("–")] * len(audits)
+        for at, audited in enumerate(audits):
+            n, share = _rule_share(audited, rule)
+            if n:
+                where = ways(audited.run, ("stage", audited.stage), ("rule", rule))
+                cells[at] = Cell(f"{n:,}", small=percent(share), page=link(where, f"{n:,}"))
+        chip = tag("span", SEVERITIES[worst], class_=("chip", "chip warn", "chip bad")[worst])
+        rows.append((Cell(rule_text(rule), small=layer), Cell(SEVERITIES[worst], page=chip), *cells))
+    head = ["Found by rule", ShownColumn(""), *(["conversations"] if len(heads) == 1 else heads)]
+    more = len(rows) - SHOWN
+    rest = tag("summary", f"{more} more rules"), to_html(table(["", *head[1:]], rows[SHOWN:], kind="rules"))
+    return join(to_html(table(head, rows[:SHOWN], kind="rules")), tag("details", rest) if more > 0 else None)
+
+
+def _severity(name: object) -> int:
+    return SEVERITIES.index(name) if name in SEVERITIES else 0
+
+
+def _rule_share(audited: AuditOverview, rule: str) -> tuple[int, float]:
+    """How many episodes a rule found something in, and of how many in all it is the share."""
+    n = as_figure(mapping(mapping(audited.figures.get("rules")).get(rule)).get("episodes"))
+    of = as_figure(audited.figures.get("episodes"))
+    return (int(n), min(1.0, n / of)) if n and of and isfinite(n) and min(n, of) > 0 else (0, 0.0)
+
+
+# Red-team users.
+
+
+def _kinds(run: RunFigures) -> Mapping[str, Any]:
+    found = run.redteam.get("kinds")
+    return {str(k): v for k, v in found.items() if isinstance(v, Mapping)} if isinstance(found, Mapping) else {}
+
+
+def _kind_filter(kind: str) -> tuple[tuple[str, str], ...]:
+    return (("task", f"redteam-{kind}-"),)
+
+
+def _red_team(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None:
+    """By kind of user: success, pass^k, catastrophic failures, and what trivial baselines earn."""
+    known = [(run, _kinds(run)) for run in runs if _kinds(run)]
+    if not known:
+        return None
+    alone = len(known) == 1
+    ks = [int(k) for run, _ in known for k in mapping(mapping(run.redteam.get("all")).get("pass_hat")) if k.isdecimal()]
+    k = str(max(ks, default=1))
+    names = dict.fromkeys(kind for _, kinds in known for kind in kinds)
+    columns = ["Success", f"pass^{k}", "Catastrophic", "Do nothing"]
+    if alone:
+        columns = ["Conversations", *columns[:3], "Fell for it", "Handed over", "Do nothing", "Transfer"]
+    rows = []
+    for kind in (*names, None):
+        cells: list[object] = []
+        for run, kinds in known:
+            part = mapping(kinds.get(kind) if kind is not None else run.redteam.get("all"))
+            cells += _cells(ways, run, kind, part, k, alone)
+        about = next((str(a) for _, kinds in known if kind and (a := mapping(kinds.get(kind)).get("about"))), "")
+        name, where = (kind or "all").replace("_", " "), ways(known[0][0], *_kind_filter(kind or ""))
+        page = link(where, name) if kind is not None and alone else name
+        rows.append((Cell(name, small=about, page=page, strong=kind is None), *cells))
+    head = ["User", *(ShownColumn(c, right=True, small="" if alone else run.name) for run, _ in known for c in columns)]
+    note = "Adversarial and difficult users. Doing nothing is safe but useless: an agent must beat its success."
+    return to_html(table(head, rows, title="Red team", about=note, kind="redteam"))
+
+
+def _cells(ways: EpisodeLinks, run: RunFigures, kind: str | None, part: Row, k: str, alone: bool) -> list[str | Cell]:
+    def text(found: object, interval: bool = False) -> str:
+        share = share_of(found)
+        return "–" if share is None else _whole_text(share) if interval else percent(share.value)
+
+    floors, worst = mapping(part.get("baselines")), share_of(part.get("catastrophic"))
+    where = (*(_kind_filter(kind) if kind else ()), ("severity", "catastrophic"))
+    grave = text(part.get("catastrophic"), alone)
+    red = Cell(grave, page=link(ways(run, *where), grave), kind="grave") if worst is not None and worst.value else grave
+    main = [text(part.get("success")), text(mapping(part.get("pass_hat")).get(k)), red]
+    idle = text(floors.get("do_nothing"))
+    if not alone:
+        return [*main, idle]
+    n = as_figure(part.get("episodes"))
+    more = [text(part.get("trapped")), text(part.get("transferred")), idle, text(floors.get("always_transfer"))]
+    return [f"{n:,.0f}" if n is not None else "–", *main, *more]
+
+
+def rule_text(rule: str) -> str:
+    """A rule as a reader says it."""
+    return rule.replace("-", " ")
+
+
+def rule_of(finding: Finding) -> str:
+    """The layer and rule of a finding, and whether a judge says it."""
+    return f"{finding.layer}: {rule_text(finding.rule)}{', says a judge' if finding.by == 'judge' else ''}"
+
+
+def finding_line(finding: Finding, anchor: str | None = None) -> Html:
+    """What the audit says of a message, with the layer and rule that say it."""
+    label = tag("span", rule_of(finding), class_="label")
+    return tag("p", label, " ", finding.text, class_=f"finding {finding.severity}", id=anchor)
 
 
 def finding_notes(findings: Sequence[Finding]) -> dict[tuple[int, int], Html]:
     """By (message, -1) what the audit says of the message, for ``conversations.conversation``."""
     out: dict[tuple[int, int], Html] = {}
     for finding in findings:
-        judge = ", says a judge" if finding.by == "judge" else ""
-        label = tag("span", f"{finding.layer}: {finding.rule.replace('-', ' ')}{judge}", class_="label")
-        line = tag("p", label, " ", finding.text, class_=f"finding {finding.severity}")
         place = (finding.message, -1)
-        out[place] = join(out.get(place), line)
+        out[place] = join(out.get(place), finding_line(finding))
     return out

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.accounts.metrics import BEHAVIOUR, DOMAIN, SUCCESS_WITHOUT_VIOLATION
-from muarl.pages.charts import Series, dumbbell, line_chart, number, percent
-from muarl.pages.markup import Html, as_figure, join, table_of, tag
+from muarl.pages.charts import Series, line_chart
+from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.table import Cell, table, to_html
 from muarl.pages.words import word
+from muarl.report.figures import MEASURED, Rows, RunFigures, figure_text, mapping, points, share_cell
 from muarl.report.report_audit import audits_of
-from muarl.report.report_curves import CURVES, MEASURED, points
-from muarl.report.report_tables import ReportStage, bounds
-
-Rows = Sequence[Mapping[str, Any]]
+from muarl.report.report_curves import CURVES
+from muarl.report.report_tables import ReportStage, stage_columns
+from muarl.report.report_tables import beside as together
 
 COLOURS = 6
 """Domains that have a line of their own."""
@@ -29,15 +30,14 @@ def domains_in(rows: Rows) -> list[str]:
     return sorted(found)
 
 
-def domains_section(summary: Mapping[str, Any], stages: Sequence[ReportStage], metrics: Rows) -> Html | None:
+def domains_section(run: RunFigures, stages: Sequence[ReportStage]) -> Html | None:
     """Scores, behaviour and learning of each domain; None for a run of one."""
-    parts = [_mapping(stage.block.get("by_domain")) for stage in stages]
-    names = sorted({name for part in parts for name in part} | set(domains_in(metrics)))
+    parts = [mapping(stage.block.get("by_domain")) for stage in stages]
+    names = sorted({name for part in parts for name in part} | set(domains_in(run.metrics)))
     if not names:
         return None
-    blocks = [_scores(summary, stages, names), _audited(summary, names), _behaviour(stages, names)]
-    rows = [row for row in metrics if row.get("phase") == "rl"]
-    charts = domain_charts(rows, metrics)
+    blocks = [_scores(run.summary, stages, names), _audited(run, names), _behaviour(stages, names)]
+    charts = domain_charts(run.rows, run.metrics)
     curves = join(tag("h3", "Learning"), tag("div", charts, class_="charts")) if charts else None
     return join(*blocks, curves)
 
@@ -45,70 +45,58 @@ def domains_section(summary: Mapping[str, Any], stages: Sequence[ReportStage], m
 def _scores(summary: Mapping[str, Any], stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
     if not stages:
         return None
-    told = _mapping(summary.get("by_domain"))
-    floors = [(key, label) for key, label in FLOORS if any(key in _mapping(part) for part in told.values())]
+    told = mapping(summary.get("by_domain"))
+    floors = [(key, label) for key, label in FLOORS if any(key in mapping(part) for part in told.values())]
     rows = []
     for name in [*names, ALL]:
-        blocks = [s.block if name == ALL else _mapping(_mapping(s.block.get("by_domain")).get(name)) for s in stages]
+        blocks = [s.block if name == ALL else mapping(mapping(s.block.get("by_domain")).get(name)) for s in stages]
         scores = [as_figure(block.get("success")) for block in blocks]
         tried = as_figure(blocks[-1].get("episodes"))
-        beside = [as_figure(_success((summary if name == ALL else _mapping(told.get(name))).get(k))) for k, _ in floors]
-        cells = [tag("td", percent(v) if v is not None else "–", class_="n") for v in beside]
-        marks = [(value, stage.colour) for value, stage in zip(scores, stages, strict=True)]
+        beside = [as_figure(_success((summary if name == ALL else mapping(told.get(name))).get(k))) for k, _ in floors]
         rows.append(
-            tag(
-                "tr",
-                tag("th", name, scope="row"),
-                tag("td", f"{tried:,.0f}" if tried is not None else "–", class_="n soft"),
-                cells,
-                tag("td", dumbbell(marks), class_="t"),
-                [_share(value, block.get("interval")) for value, block in zip(scores, blocks, strict=True)],
+            (
+                name,
+                Cell(f"{tried:,.0f}" if tried is not None else "–", kind="soft"),
+                *map(share_cell, beside),
+                together(scores, stages),
+                *(share_cell(v, block.get("interval")) for v, block in zip(scores, blocks, strict=True)),
             )
         )
-    head = [
-        tag("th", "", scope="col"),
-        tag("th", "Conversations", class_="n", scope="col"),
-        *(tag("th", label, class_="n", scope="col") for _, label in floors),
-        tag("th", "0% to 100%", class_="t", scope="col"),
-        *(tag("th", tag("i", class_=f"key {s.colour}"), s.short, class_="n", scope="col") for s in stages),
-    ]
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="kinds wide")
-    return join(tag("h3", "Tasks solved"), tag("div", table, class_="scroll"))
+    head = ["", "Conversations", *(label for _, label in floors), *stage_columns(stages)]
+    return to_html(table(head, rows, title="Tasks solved", kind="kinds wide"))
 
 
-def _audited(summary: Mapping[str, Any], names: Sequence[str]) -> Html | None:
-    audits = audits_of(summary)
-    parts = _mapping(audits[-1][1].get("by_domain")) if audits else {}
+def _audited(run: RunFigures, names: Sequence[str]) -> Html | None:
+    audits = audits_of(run)
+    parts = mapping(audits[-1].figures.get("by_domain")) if audits else {}
     if not parts:
         return None
     figures = (("Catastrophic failures", "catastrophic"), ("Solved without any violation", SUCCESS_WITHOUT_VIOLATION))
-    shown = [(name, _mapping(parts.get(name))) for name in names] + [(ALL, audits[-1][1])]
+    shown = [(name, mapping(parts.get(name))) for name in names] + [(ALL, audits[-1].figures)]
+    estimates = [[mapping(part.get(key)) for _, part in shown] for _, key in figures]
     rows = [
-        tag("tr", tag("th", label, scope="row"), [_estimate(part.get(key)) for _, part in shown])
-        for label, key in figures
+        (label, *(share_cell(e.get("value"), e.get("interval")) for e in found))
+        for (label, _), found in zip(figures, estimates, strict=True)
     ]
-    return join(tag("h3", "Audit"), table_of(["", *(name for name, _ in shown)], rows, MANY))
+    return to_html(table(["", *(name for name, _ in shown)], rows, title="Audit", kind=MANY))
 
 
 def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
     if not stages:
         return None
     last = stages[-1]
-    parts = _mapping(last.block.get("by_domain"))
-    shown = [(name, _mapping(_mapping(parts.get(name)).get("behaviour"))) for name in names]
-    shown.append((ALL, _mapping(last.block.get("behaviour"))))
+    parts = mapping(last.block.get("by_domain"))
+    shown = [(name, mapping(mapping(parts.get(name)).get("behaviour"))) for name in names]
+    shown.append((ALL, mapping(last.block.get("behaviour"))))
     rows = []
     for figure in BEHAVIOUR:
-        values = [as_figure(found.get(figure)) for _, found in shown]
-        if all(value is None for value in values):
-            continue
-        w = word(figure)
-        cells = ["–" if value is None else percent(value) if w.share else number(value) for value in values]
-        meaning = tag("small", w.meaning) if w.meaning else None
-        rows.append(tag("tr", tag("th", w.label, meaning, scope="row"), [tag("td", c, class_="n") for c in cells]))
+        w, values = word(figure), [as_figure(found.get(figure)) for _, found in shown]
+        if any(value is not None for value in values):
+            rows.append((Cell(w.label, small=w.meaning), *(figure_text(w, value) for value in values)))
     if not rows:
         return None
-    return join(tag("h3", f"Behaviour {last.long}".strip()), table_of(["", *(name for name, _ in shown)], rows, MANY))
+    title = f"Behaviour {last.long}".strip()
+    return to_html(table(["", *(name for name, _ in shown)], rows, title=title, kind=MANY))
 
 
 def domain_charts(rows: Rows, everything: Rows = ()) -> list[Html]:
@@ -141,22 +129,5 @@ def _held_out(names: Sequence[str], rows: Rows) -> list[Series]:
     return []
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _success(value: Any) -> Any:
     return value.get("success") if isinstance(value, Mapping) else value
-
-
-def _estimate(found: Any) -> Html:
-    part = _mapping(found)
-    return _share(as_figure(part.get("value")), part.get("interval"))
-
-
-def _share(value: float | None, interval: Any) -> Html:
-    if value is None:
-        return tag("td", "–", class_="n")
-    ends = bounds(interval)
-    spread = tag("small", f"{percent(ends[0])}–{percent(ends[1])}") if ends else None
-    return tag("td", percent(value), " ", spread, class_="n")

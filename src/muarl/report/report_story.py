@@ -11,7 +11,9 @@ from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import percent
 from muarl.pages.markup import Child, Html, as_figure, join, tag
-from muarl.report.report_tables import ReportStage, bounds, headline_table, score_rows, scores_table
+from muarl.pages.shortening import cut
+from muarl.report.figures import bounds
+from muarl.report.report_tables import ReportStage, headline_table, score_rows, scores_table
 
 Summary = Mapping[str, Any]
 
@@ -26,8 +28,13 @@ FLOORS = (
 STOPPED = {
     INTERRUPTED: "This run was interrupted",
     FAILED: "This run failed",
-    KILLED: "This run was killed: its process no longer exists",
+    KILLED: "This run was killed",
 }
+KILLED_TEXT = (
+    "Its process no longer exists: killed, out of memory, or the machine went down. Saved state is consistent."
+)
+SENTENCE = 2000
+"""Characters of a run's last words that are shown."""
 
 
 def share_of(value: Any) -> float | None:
@@ -35,15 +42,18 @@ def share_of(value: Any) -> float | None:
     return as_figure(value.get("success") if isinstance(value, Mapping) else value)
 
 
-def notice(status: Mapping[str, Any], finished: bool) -> Html | None:
-    """What a reader must know first: that the run failed, was stopped, or had not finished."""
-    state, message = state_of(status), status.get("message")
+def notice(status: Mapping[str, Any], finished: bool, again: str | None = None) -> Html | None:
+    """What a reader must know first: that the run failed, was stopped, or had not finished. ``again``: the command that
+    resumes it."""
+    state = state_of(status)
+    said = cut(str(KILLED_TEXT if state == KILLED else status.get("message") or ""), SENTENCE)
     if state in STOPPED:
-        text = STOPPED[state]
-        return tag("div", tag("b", f"{text}. "), str(message or ""), " What it had finished is below.", class_="notice")
+        resume = [" Resume: ", tag("code", again)] if again is not None else None
+        text = tag("b", f"{STOPPED[state]}. ")
+        return tag("div", text, said, " What it had finished is below.", resume, class_="notice")
     if state == RUNNING and not finished:
         return tag("div", "This run had not finished when the page was made.", class_="notice calm")
-    return None
+    return tag("div", said, class_="notice") if said else None
 
 
 def _way(phases: set[str], agent: object = None, paid: object = None) -> str:

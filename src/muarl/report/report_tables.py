@@ -10,10 +10,11 @@ from muarl.accounts.metrics import BEHAVIOUR, NOT_CHECKED
 from muarl.observe.headline import Headline, ShownShare, estimate_of
 from muarl.observe.progress import clock
 from muarl.pages.charts import dumbbell, number, percent, share_bar, strip
-from muarl.pages.markup import Html, as_figure, join, table_of, tag
+from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import Word, phase_name, word
+from muarl.report.figures import Rows, bounds, figure_text, mapping, share_cell
 
-Rows = Sequence[Mapping[str, Any]]
 Block = Mapping[str, Any]
 
 
@@ -34,35 +35,20 @@ class ReportStage:
         return as_figure(self.block.get("success"))
 
 
-def _mapping(block: Block, key: str) -> Mapping[str, Any]:
-    found = block.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
-def bounds(interval: Any) -> tuple[float, float] | None:
-    """(low, high) of an interval, None if it is none."""
-    if not isinstance(interval, Sequence) or len(interval) != 2:
-        return None
-    low, high = map(as_figure, interval)
-    return (low, high) if low is not None and high is not None else None
-
-
-def _interval_text(interval: Any) -> str:
-    found = bounds(interval)
-    return f"{percent(found[0])}–{percent(found[1])}" if found else ""
-
-
 def score_rows(label: str, share: float, interval: Any, colour: str) -> Html:
     """One row of the score strip: a name, a track, and the figure with its interval."""
-    found = bounds(interval)
-    spread = tag("small", _interval_text(found)) if found else None
+    shown = share_cell(share, interval)
     return tag(
         "div",
         tag("span", label, class_="name"),
-        strip(share, found, colour),
-        tag("span", tag("b", percent(share)), spread, class_="value"),
+        strip(share, bounds(interval), colour),
+        tag("span", tag("b", shown.text), tag("small", shown.small) if shown.small else None, class_="value"),
         class_="row",
     )
+
+
+def _head(stages: Sequence[ReportStage], first: str = "") -> list[str]:
+    return [first, *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
 
 
 def headline_table(stages: Sequence[ReportStage]) -> Html:
@@ -75,42 +61,26 @@ def headline_table(stages: Sequence[ReportStage]) -> Html:
         ("catastrophic", [s.headline.catastrophic for s in stages]),
         ("writes_without_consent", [s.headline.unasked for s in stages]),
     ]
-
-    def cell(share: ShownShare | None) -> Html:
-        if share is None:
-            return tag("td", NOT_CHECKED, class_="n soft")
-        spread = tag("small", _interval_text(share.interval)) if share.interval else None
-        return tag("td", percent(share.value), " ", spread, class_="n")
-
-    rows = []
+    rows: list[list[str | Cell]] = []
     for name, shares in figures:
         w, values = word(name), [None if share is None else share.value for share in shares]
-        change = _change(w, values[0], values[1]) if len(values) == 2 else None
-        rows.append(tag("tr", tag("th", w.label, scope="row"), [cell(share) for share in shares], change))
-    head = ["", *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
-    return table_of(head, rows)
+        cells = [share_cell(share and share.value, share and share.interval, NOT_CHECKED) for share in shares]
+        rows.append([w.label, *cells, *_change(w, values)])
+    return to_html(table(_head(stages), rows))
 
 
 def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
     """pass^k for each k, if any was measured beyond 1."""
-    measured = [_mapping(s.block, "pass_hat") for s in stages]
+    measured = [mapping(s.block.get("pass_hat")) for s in stages]
     ks = sorted({int(k) for found in measured for k in found if str(k).isdigit() and str(k).isascii()})
     if not any(k > 1 for k in ks):
         return None
     nothing = as_figure(summary.get("do_nothing"))
-
-    def cell(estimate: Any) -> Html:
-        value = as_figure(estimate.get("value")) if isinstance(estimate, Mapping) else None
-        if value is None:
-            return tag("td", "–", class_="n")
-        return tag("td", percent(value), " ", tag("small", _interval_text(estimate.get("interval"))), class_="n")
-
     rows = [
-        tag(
-            "tr",
-            tag("th", "pass", tag("sup", k), scope="row"),
-            tag("td", percent(nothing), class_="n") if nothing is not None else None,
-            [cell(found.get(str(k))) for found in measured],
+        (
+            Cell(f"pass^{k}", page=["pass", tag("sup", k)]),
+            *([percent(nothing)] if nothing is not None else []),
+            *(_estimate(found.get(str(k))) for found in measured),
         )
         for k in ks
     ]
@@ -118,13 +88,21 @@ def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
     return join(
         tag("h3", "How reliably"),
         tag("p", "pass", tag("sup", "k"), " is the chance that k attempts at one task all succeed.", class_="soft"),
-        table_of(head, rows),
+        to_html(table(head, rows)),
     )
 
 
-def _change(w: Word, before: float | None, after: float | None) -> Html:
+def _estimate(found: Any) -> Cell:
+    return share_cell(mapping(found).get("value"), mapping(found).get("interval"))
+
+
+def _change(w: Word, values: Sequence[float | None]) -> list[Cell]:
+    """From the first of two values to the second; nothing to show of one."""
+    if len(values) != 2:
+        return []
+    before, after = values
     if before is None or after is None:
-        return tag("td", "–", class_="n")
+        return [Cell("–")]
     difference = after - before
     if w.share:
         size = abs(difference) * 100
@@ -133,16 +111,15 @@ def _change(w: Word, before: float | None, after: float | None) -> Html:
     else:
         text, same = number(abs(difference)), number(before) == number(after)
     if same:
-        return tag("td", "same", class_="n soft")
+        return [Cell("same", kind="soft")]
     arrow = "↑" if difference > 0 else "↓"
-    good = None if w.better is None else (difference > 0) == (w.better == "higher")
-    verdict = None if good is None else tag("small", " better" if good else " worse")
-    return tag("td", f"{arrow} {text}", verdict, class_="n" if good is None else f"n {'better' if good else 'worse'}")
+    verdict = "" if w.better is None else "better" if (difference > 0) == (w.better == "higher") else "worse"
+    return [Cell(f"{arrow} {text}", small=verdict, kind=verdict)]
 
 
 def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
     """How the agent behaves, at each stage, and how conversations end."""
-    found = [dict(_mapping(s.block, "behaviour")) for s in stages]
+    found = [dict(mapping(s.block.get("behaviour"))) for s in stages]
     for seen, stage in zip(found, stages, strict=True):
         for key, alias in (("turns", "turns"), ("agent_tokens", "tokens_per_episode")):
             if key not in seen and as_figure(stage.block.get(alias)) is not None:
@@ -150,31 +127,22 @@ def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
     everything = {k for seen in found for k in seen}
     known = [k for k in BEHAVIOUR if k in everything]
     other = sorted(k for k in everything if k not in known and not k.startswith("stop/"))
-    rows: list[Html] = []
+    rows: list[list[str | Cell]] = []
     never: list[str] = []
     for key in [*known, *other]:
         w, values = word(key), [as_figure(seen.get(key)) for seen in found]
         if all(v is None for v in values):
             continue
-        if not any(values):
+        if any(values):
+            rows.append([Cell(w.label, small=w.meaning), *(figure_text(w, v) for v in values), *_change(w, values)])
+        else:
             never.append(w.label.lower())
-            continue
-        show = percent if w.share else number
-        rows.append(
-            tag(
-                "tr",
-                tag("th", w.label, tag("small", w.meaning) if w.meaning else None, scope="row"),
-                [tag("td", show(v) if v is not None else "–", class_="n") for v in values],
-                _change(w, values[0], values[1]) if len(values) == 2 else None,
-            )
-        )
     if not rows and not never:
         return None
     intro = "The reward covers only the database. These metrics cover the rest, on the same conversations."
-    head = ["On held-out tasks", *(s.short for s in stages), *(["Change"] if len(stages) == 2 else [])]
     return join(
         tag("p", intro, class_="soft"),
-        table_of(head, rows, "behaviour wide") if rows else None,
+        to_html(table(_head(stages, "On held-out tasks"), rows, kind="behaviour wide")) if rows else None,
         tag("p", f"Not seen at all: {', '.join(never)}.", class_="soft") if never else None,
         _stops(stages, found),
     )
@@ -223,62 +191,57 @@ def _stops(stages: Sequence[ReportStage], found: Sequence[Block]) -> Html | None
 def kinds_section(stages: Sequence[ReportStage]) -> Html | None:
     """Success by what the customer wants, what the customer is like, and how hard the task is."""
     tables: list[Html] = []
-    found = [_mapping(s.block, "by_tag") for s in stages]
-    titles = {
-        "intent": "By task type",
-        "persona": "By persona",
-        "difficulty": "By difficulty",
-    }
+    found = [mapping(s.block.get("by_tag")) for s in stages]
+    titles = {"intent": "By task type", "persona": "By persona", "difficulty": "By difficulty"}
     for key in dict.fromkeys([*titles, *(k for seen in found for k in seen)]):
-        kinds = [_mapping(seen, key) for seen in found]
+        kinds = [mapping(seen.get(key)) for seen in found]
         rows = []
         for value in dict.fromkeys(v for kind in reversed(kinds) for v in kind):
-            estimates = [_mapping(kind, value) for kind in kinds]
+            estimates = [mapping(kind.get(value)) for kind in kinds]
             shares = [as_figure(e.get("value")) for e in estimates]
             n = next((e["n"] for e in reversed(estimates) if "n" in e), None)
-            cells = [tag("td", percent(v) if v is not None else "–", class_="n") for v in shares]
-            label = str(value).replace("_", " ")
             rows.append(
-                tag(
-                    "tr",
-                    tag("th", label, scope="row"),
-                    tag("td", f"{n:,}" if isinstance(n, int) else "", class_="n soft"),
-                    tag("td", dumbbell([(v, s.colour) for v, s in zip(shares, stages, strict=True)]), class_="t"),
-                    *cells,
+                (
+                    str(value).replace("_", " "),
+                    Cell(f"{n:,}" if isinstance(n, int) else "", kind="soft"),
+                    beside(shares, stages),
+                    *map(share_cell, shares),
                 )
             )
         if rows:
-            head = [
-                tag("th", "", scope="col"),
-                tag("th", "Conversations", class_="n", scope="col"),
-                tag("th", "0% to 100%", class_="t", scope="col"),
-                *(tag("th", tag("i", class_=f"key {s.colour}"), s.short, class_="n", scope="col") for s in stages),
-            ]
-            table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="kinds wide")
-            tables += [tag("h3", titles.get(key, f"By {key}")), tag("div", table, class_="scroll")]
+            head = ["", "Conversations", *stage_columns(stages)]
+            tables.append(to_html(table(head, rows, title=titles.get(key, f"By {key}"), kind="kinds wide")))
     if not tables:
         return None
     note = "Shares of held-out conversations solved. Small groups scatter: one of 20 has an interval of ±20 points."
     return join(tag("p", note, class_="soft"), tables)
 
 
+def stage_columns(stages: Sequence[ReportStage]) -> list[ShownColumn]:
+    """A drawn column and one for each evaluation, with its colour."""
+    drawn = ShownColumn("0% to 100%", page=True, kind="t")
+    return [drawn, *(ShownColumn(s.short, right=True, key=s.colour) for s in stages)]
+
+
+def beside(shares: Sequence[float | None], stages: Sequence[ReportStage]) -> Cell:
+    """The evaluations' shares on one track."""
+    return Cell("", page=dumbbell([(v, s.colour) for v, s in zip(shares, stages, strict=True)]))
+
+
 def users_section(summary: Block, rules: Mapping[str, str]) -> Html | None:
     """Simulated customers who failed: how many, by which rules (``rules``: what each finds), and the scores without
     their conversations. None if nobody looked, or nobody failed."""
-    errors = _mapping(summary, "user_errors")
+    errors = mapping(summary.get("user_errors"))
     spoiled, share = as_figure(errors.get("episodes")), as_figure(errors.get("share"))
     if not spoiled or share is None:
         return None
-    everything, without = _mapping(summary, "evaluation"), _mapping(errors, "without")
-    measures = [("Solved", everything, without)]
-    for k, estimate in _mapping(everything, "pass_hat").items():
-        measures.append((f"pass^{k}", _as_block(estimate), _as_block(_mapping(without, "pass_hat").get(k))))
-    rows = [
-        tag("tr", tag("th", name, scope="row"), [_share_cell(block) for block in blocks]) for name, *blocks in measures
-    ]
+    blocks = mapping(summary.get("evaluation")), mapping(errors.get("without"))
+    rows = [("Solved", *(share_cell(block.get("success"), block.get("interval")) for block in blocks))]
+    for k in mapping(blocks[0].get("pass_hat")):
+        rows.append((f"pass^{k}", *(_estimate(mapping(block.get("pass_hat")).get(k)) for block in blocks)))
     counts = [
-        tag("tr", tag("th", rules.get(rule, rule), scope="row"), tag("td", number(n), class_="n"))
-        for rule, value in _mapping(errors, "by_rule").items()
+        (rules.get(rule, rule), number(n))
+        for rule, value in mapping(errors.get("by_rule")).items()
         if (n := as_figure(value)) is not None
     ]
     intro = (
@@ -287,69 +250,37 @@ def users_section(summary: Block, rules: Mapping[str, str]) -> Html | None:
     )
     return join(
         tag("p", intro, class_="soft"),
-        table_of(["", "All", "Without those"], rows),
-        table_of(["What the customer did", "Conversations"], counts, "wide") if counts else None,
+        to_html(table(["", "All", "Without those"], rows)),
+        to_html(table(["What the customer did", "Conversations"], counts, kind="wide")) if counts else None,
     )
 
 
-def _as_block(estimate: Any) -> Block:
-    """An estimate in the shape of an evaluation's block."""
-    found = estimate if isinstance(estimate, Mapping) else {}
-    return {"success": found.get("value"), "interval": found.get("interval")}
-
-
-def _share_cell(block: Block) -> Html:
-    value = as_figure(block.get("success"))
-    if value is None:
-        return tag("td", "–", class_="n")
-    return tag("td", percent(value), " ", tag("small", _interval_text(block.get("interval"))), class_="n")
-
-
-def setup_section(summary: Block, metrics: Rows, config: str, versions: Block) -> Html | None:
-    """Time, memory, users, seed, versions, and the configuration."""
-    facts: list[tuple[str, str]] = []
+def setup_section(summary: Block, metrics: Rows, versions: Block) -> Html | None:
+    """Time, memory, users, seed and versions."""
+    facts: list[tuple[str | Cell, str]] = []
     seconds, memory = as_figure(summary.get("seconds")), as_figure(summary.get("peak_memory_bytes"))
     if seconds is not None:
         facts.append(("Total time", clock(seconds)))
-    facts += [(f"  {name}", clock(spent)) for name, spent in phase_seconds(summary, metrics)]
+    facts += [(Cell(name, kind="soft"), clock(spent)) for name, spent in phase_seconds(summary, metrics)]
     if memory is not None:
         facts.append(("Peak memory", f"{memory / 2**30:.2f} GiB"))
     facts += evaluated(summary)
-    for key, label in (
-        ("seed", "Seed"),
-        ("user_train", "User in training"),
-        ("user_eval", "User in evaluation"),
-    ):
+    for key, label in (("seed", "Seed"), ("user_train", "User in training"), ("user_eval", "User in evaluation")):
         if (value := summary.get(key)) is not None:
             shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
             facts.append((label, shown))
     software = [(str(k), str(v)) for k, v in versions.items()]
-
-    def table(pairs: Sequence[tuple[str, str]]) -> Html:
-        rows = [
-            tag(
-                "tr",
-                tag("th", k.strip(), scope="row", class_="soft" if k != k.strip() else None),
-                tag("td", v, class_="n"),
-            )
-            for k, v in pairs
-        ]
-        return tag("table", tag("tbody", rows), class_="facts")
-
     columns = [
-        tag("div", tag("h4", title), table(pairs))
+        tag("div", to_html(table([title, ""], pairs, kind="facts")))
         for title, pairs in (("The run", facts), ("Software", software))
         if pairs
     ]
-    if not columns and not config:
-        return None
-    yaml = tag("details", tag("summary", "Configuration"), tag("pre", config)) if config else None
-    return join(tag("div", columns, class_="two") if columns else None, yaml)
+    return tag("div", columns, class_="two") if columns else None
 
 
 def evaluated(summary: Block) -> list[tuple[str, str]]:
     """Who was evaluated, on what, by which judge, and what it cost; of an evaluation's own summary."""
-    benchmark, cost = _mapping(summary, "benchmark"), as_figure(_mapping(summary, "cost").get("total"))
+    benchmark, cost = mapping(summary.get("benchmark")), as_figure(mapping(summary.get("cost")).get("total"))
     found = [
         ("Agent", summary.get("agent")),
         ("Domain", summary.get("domain") or benchmark.get("name")),

@@ -301,25 +301,18 @@ class _Judge:
 
 def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge | None) -> None:
     """The tables; of several files a column each, or a row each where they are many: no figure mixes them."""
-    from rich.table import Column, Table
     from rich.text import Text
 
-    from muarl.audit.findings import LAYERS
-    from muarl.audit.report import beside, share_text, tables
-    from muarl.basics.untrusted import visible
     from muarl.observe.screen import Screen
+    from muarl.pages.table import to_terminal
+    from muarl.report.audit_tables import beside, one_below_another, tables
 
     console = Screen()
     if len(parts) > 1:
-        heads = ("file", "episodes", "success", "without violation", "catastrophic", *LAYERS[1:])
-        table = Table(*(Column(head, overflow="fold") for head in heads))
-        table = table if len(parts) > BESIDE else beside(whole.name, parts)
-        for name, part in parts.items() if len(parts) > BESIDE else ():
-            figures = (part.success, part.success_without_violation, part.catastrophic, *map(part.clean, LAYERS[1:]))
-            table.add_row(Text(visible(name)), str(part.episodes), *map(share_text, figures))
-        console.print(table)
-    for table in tables(whole, figures=len(parts) == 1):
-        console.print(table)
+        shown = one_below_another(parts) if len(parts) > BESIDE else beside(whole.name, parts)
+        console.print(to_terminal(shown))
+    for table in tables(whole, figures=len(parts) == 1).values():
+        console.print(to_terminal(table))
     if judge is not None:
         console.print(Text(judge.told))
 

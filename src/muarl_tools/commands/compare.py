@@ -92,15 +92,16 @@ def _print(found: Comparison) -> None:
     from rich.text import Text
 
     from muarl.observe.screen import Screen
-    from muarl_tools.compare import text
+    from muarl.pages.table import to_terminal
+    from muarl_tools.compare import tables, text
 
     console = Screen()
     for line in found.warnings:
         console.print(Text(line, style="yellow"))
-    console.print(text.scores_table(found))
+    console.print(to_terminal(tables.scores_table(found)))
     if found.pairs:
-        for table in text.pair_tables(found):
-            console.print(table)
+        for table in tables.pair_tables(found):
+            console.print(to_terminal(table))
         console.print(Text(found.verdict(), style="bold"))
     for line in (
         *text.odds_lines(found),
@@ -115,7 +116,7 @@ def _print(found: Comparison) -> None:
         for components, what in ((score.components, "Where the noise comes from"), (score.judges, "The judge's part")):
             if components is None:
                 continue
-            console.print(text.components_table(f"{what}: {score.results.name}", components))
+            console.print(to_terminal(tables.components_table(f"{what}: {score.results.name}", components)))
             if (told := text.noise_line(components)) is not None:
                 console.print(Text(told))
     for line in text.left_out_lines(found):

@@ -62,7 +62,7 @@ def plan(
     from muarl.config.parts import PlannedRun
     from muarl.observe.screen import Screen
     from muarl.planning.assumptions import assume as laid_over
-    from muarl.planning.report import print_plan
+    from muarl.report.plan_tables import print_plan
 
     with working(f"Planning {preset}"):
         named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]

@@ -1,32 +1,15 @@
-"""A comparison as tables and sentences for a terminal."""
+"""A comparison in words: figures, names and sentences, for the terminal and the page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from muarl.accounts.metrics import CLEAN, NOT_CHECKED
-from muarl.accounts.statistics import Estimate, Interval
-from muarl.basics.untrusted import visible
+from muarl.accounts.metrics import CLEAN
+from muarl.accounts.statistics import Interval
 from muarl_tools.compare.comparing import Comparison, RunScore, not_checked_text, why_excluded
-from muarl_tools.compare.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, USER, Components
-from muarl_tools.compare.differences import PairedDifference
+from muarl_tools.compare.components import AGENT, BOTH, REST, USER, Components
 from muarl_tools.compare.power import Needed
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-SOURCES = {
-    TASK: "which task it is",
-    TRIAL: "which trial it is",
-    AGENT: "agent's seed",
-    USER: "user's seed",
-    BOTH: "agent and user together",
-    REST: "what no seed fixes",
-    JUDGE: "the judge",
-}
-PAIR_WIDTH = 28
-"""Letters of two names in one cell; longer ones are numbered."""
 NAMED = 5
 """Tasks that are left out and named; of more, only how many."""
 
@@ -69,81 +52,6 @@ def heading(found: Comparison) -> str:
     tasks = "1 task" if len(found.tasks) == 1 else f"{len(found.tasks)} tasks"
     paired = f", paired by {found.by}" if found.pairs else ""
     return f"{runs} on {tasks}{paired}"
-
-
-def label(found: Comparison, run: int) -> str:
-    """A run in a table of pairs: its name, or its number where names are long."""
-    return f"#{run + 1}" if numbered(found) else found.names[run]
-
-
-def numbered(found: Comparison) -> bool:
-    """Whether runs are called by number in the table of pairs."""
-    return bool(found.pairs) and 2 * max(map(len, found.names)) > PAIR_WIDTH
-
-
-def scores_table(found: Comparison) -> Table:
-    """One row a run, the highest first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    ks = sorted({k for s in found.scores for k in s.pass_hat if k > 1})
-    nothing = any(s.results.do_nothing is not None for s in found.scores)
-    table = Table(title=heading(found), title_justify="left")
-    table.add_column("run", overflow="fold")
-    for title in ["success\n95% interval", "without violation\n95% interval", *(f"pass^{k}" for k in ks), "trials"]:
-        table.add_column(title, justify="right")
-    if nothing:
-        table.add_column("do nothing", justify="right")
-    if found.pairs:
-        table.add_column("place", justify="right")
-        table.add_column("group")
-    for i in found.order:
-        score = found.scores[i]
-        name = f"#{i + 1} {score.results.name}" if numbered(found) else score.results.name
-        cells = [name, *(_estimate_text(e) for e in (score.success, score.clean))]
-        cells += [share(score.pass_hat[k].value) if k in score.pass_hat else "" for k in ks]
-        cells.append(trials_text(score))
-        if nothing:
-            floor = score.results.do_nothing
-            cells.append("" if floor is None else share(floor))
-        if found.pairs:
-            cells += [rank_text(score.rank), score.letters]
-        table.add_row(*map(Text, map(visible, cells)))
-    return table
-
-
-def _estimate_text(found: Estimate | None) -> str:
-    """A share and its interval below it."""
-    return NOT_CHECKED if found is None else f"{share(found.value)}\n{span(found.interval)}"
-
-
-def verdict_of(found: Comparison, result: PairedDifference) -> str:
-    """Which of two is better, or that it cannot be told."""
-    return "cannot be told apart" if result.better is None else f"{label(found, result.better)} is better"
-
-
-def pair_tables(found: Comparison) -> list[Table]:
-    """Differences in success, and in success without any violation where any pair was checked: one row a pair."""
-    clean = [p.clean for p in found.pairs if p.clean is not None]
-    return [_pairs_table(found, found.pairs, "success"), *([_pairs_table(found, clean, CLEAN)] if clean else [])]
-
-
-def _pairs_table(found: Comparison, pairs: Sequence[PairedDifference], what: str) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    about = "on these very tasks" if found.settings.these_tasks else "on tasks like these"
-    table = Table("pair", title=f"Differences in points of {what}, {about}", title_justify="left")
-    for title in ("difference", "95% interval", "p", *(("p (Holm)",) if len(found.pairs) > 1 else ())):
-        table.add_column(title, justify="right")
-    table.add_column("finding")
-    for result in pairs:
-        cells = [f"{label(found, result.first)} − {label(found, result.second)}", points(result.difference)]
-        cells += [span(result.interval, signed=True), p_text(result.p)]
-        if len(found.pairs) > 1:
-            cells.append(p_text(result.adjusted))
-        table.add_row(*map(Text, map(visible, [*cells, verdict_of(found, result)])))
-    return table
 
 
 def needed_lines(needed: Needed, tasks: int, trials: str, *, pair: bool = True) -> list[str]:
@@ -198,20 +106,6 @@ def power_lines(found: Comparison) -> list[str]:
         names = f"{found.names[pair.first]} and {found.names[pair.second]}"
         lines = [f"As {names} vary, and corrected for {len(found.pairs)} pairs:", *lines]
     return lines
-
-
-def components_table(title: str, found: Components) -> Table:
-    """Sources of variance and their shares."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("source", title=Text(f"{title} ({found.tasks} tasks, {found.design})"), title_justify="left")
-    for heading in ("share of variance", "95% interval", "standard deviation"):
-        table.add_column(heading, justify="right")
-    for part in found.parts:
-        deviation = f"{100 * max(0.0, part.variance) ** 0.5:.1f} points"
-        table.add_row(SOURCES[part.name], share(part.share), span(part.interval), deviation)
-    return table
 
 
 def noise_line(found: Components) -> str | None:

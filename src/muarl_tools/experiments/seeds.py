@@ -16,8 +16,9 @@ from muarl.pages.charts import Point, Series, line_chart
 from muarl.pages.markup import Html, as_figure, join, tag
 from muarl.pages.table import ShownColumn, ShownTable, table, to_html
 from muarl.pages.words import word
+from muarl.report.figures import MEASURED, points
 from muarl.report.report import document
-from muarl.report.report_curves import CURVES, MEASURED, points
+from muarl.report.report_curves import CURVES
 
 SCORES = (
     ("cold_start", "Held-out success before RL"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from muarl.audit.findings import Finding, Severity
 from muarl.pages.markup import Html, tag
+from muarl.report.report_audit import rule_of, rule_text
 from muarl_tools.view.audit_queries import RuleMark
 
 SEVERITIES: dict[Severity, tuple[str, str]] = {
@@ -20,22 +21,6 @@ CHIPS = 3
 """Rules that a row of a list names."""
 
 
-def finding_line(finding: Finding, anchor: str | None) -> Html:
-    """What the audit says of a message, with the layer and rule that say it."""
-    label = tag("span", _rule(finding), class_="label")
-    return tag("p", label, " ", finding.text, class_=f"finding {finding.severity}", id=anchor)
-
-
-def rule_text(rule: str) -> str:
-    """A rule as a reader says it."""
-    return rule.replace("-", " ")
-
-
-def _rule(finding: Finding) -> str:
-    judge = ", says a judge" if finding.by == "judge" else ""
-    return f"{finding.layer}: {rule_text(finding.rule)}{judge}"
-
-
 def audit_list(findings: Sequence[Finding] | None, messages: int, recorded: bool) -> Html | None:
     """What the audit found, in a line each that leads to the message. ``messages``: how many there are. ``recorded``:
     the run's own audit found it."""
@@ -43,9 +28,9 @@ def audit_list(findings: Sequence[Finding] | None, messages: int, recorded: bool
         return None
     lines = []
     for at, finding in enumerate(findings):
-        name = tag("b", _rule(finding))
+        name = tag("b", rule_of(finding))
         if finding.message < messages:
-            name = tag("a", _rule(finding), href=f"#finding-{at + 1}")
+            name = tag("a", rule_of(finding), href=f"#finding-{at + 1}")
         lines.append(tag("li", name, f" {finding.text}", class_=finding.severity))
     kinds = Counter(f.severity for f in findings)
     counts = ", ".join(f"{kinds[s]} {names[kinds[s] > 1]}" for s, names in SEVERITIES.items() if kinds[s])

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from muarl.pages.markup import Child, Html, table_of, tag
+from muarl.pages.markup import Html, tag
+from muarl.pages.table import Cell, table, to_html
 from muarl_tools.view.runs import Run
 
 OWN = ("name", "resume", "runs_dir")
@@ -44,15 +45,15 @@ def settings_section(runs: Sequence[Run]) -> Html | None:
     title = tag("h2", "Settings that differ")
     if not found:
         return tag("section", title, tag("p", "None: the runs have the same settings.", class_="soft"), id="settings")
-    rows = [
-        tag("tr", tag("th", key, scope="row"), [tag("td", _short(value)) for value in values])
-        for key, values in list(found.items())[:SHOWN]
-    ]
-    more = tag("p", f"and {len(found) - SHOWN:,} more", class_="soft") if len(found) > SHOWN else None
-    table = table_of(["Setting", *(run.name for run in known)], rows, "figures", words=1 + len(known))
-    return tag("section", title, tag("div", table, class_="scroll"), more, id="settings")
+    rows = [(key, *map(_short, values)) for key, values in list(found.items())[:SHOWN]]
+    more = [f"and {len(found) - SHOWN:,} more"] if len(found) > SHOWN else []
+    head = ["Setting", *(run.name for run in known)]
+    shown = to_html(table(head, rows, words=len(head), notes=more, kind="figures"))
+    return tag("section", title, shown, id="settings")
 
 
-def _short(value: str | None) -> Child:
+def _short(value: str | None) -> str | Cell:
     text = "–" if value is None else value
-    return text if len(text) <= LONG else tag("details", tag("summary", f"{text[:LONG]} …"), text)
+    if len(text) <= LONG:
+        return text
+    return Cell(text, page=tag("details", tag("summary", f"{text[:LONG]} …"), text))

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 from muarl.pages.charts import number
 from muarl.pages.markup import Child, Html, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
+from muarl.pages.words import stage_text
+from muarl.report.report_audit import rule_text
 from muarl_tools.view import audit_queries, queries
-from muarl_tools.view.audited import audit_chips, rule_text
+from muarl_tools.view.audited import audit_chips
 from muarl_tools.view.layout import (
     EPISODES,
     RUNS,
@@ -21,8 +24,8 @@ from muarl_tools.view.layout import (
     link,
     options,
     outcome,
+    pages_nav,
     signed,
-    stage_text,
     stop_text,
     task_at,
     words,
@@ -142,16 +145,7 @@ def _pages(site: Site, run: Run, wanted: Filter, page: int, last: int) -> Html:
         more = (("page", str(number_)),) if number_ else ()
         return PageAddress((RUNS, run.slug, EPISODES), (*wanted.query, *more))
 
-    near = sorted({0, *range(max(0, page - 2), min(last, page + 2) + 1), last})
-    shown: list[Child] = [link(site, at(page - 1) if page else None, "← Newer" if not wanted.sort else "←", rel="prev")]
-    before = -1
-    for n in near:
-        if n > before + 1:
-            shown.append(tag("span", "…"))
-        shown.append(link(site, at(n), f"{n + 1:,}", aria_current="page" if n == page else None))
-        before = n
-    shown.append(link(site, at(page + 1) if page < last else None, "Older →" if not wanted.sort else "→", rel="next"))
-    return tag("nav", shown, class_="pages", aria_label="Pages of the list")
+    return pages_nav(site, at, page, last, ("←", "→") if wanted.sort else ("← Newer", "Older →"))
 
 
 def episode_table(
@@ -168,11 +162,11 @@ def episode_table(
     query = () if wanted is None else wanted.query
     rows = []
     some = list(found)
-    learned = any(e.advantage is not None for e in some)
+    learned, paid = any(e.advantage is not None for e in some), any(e.cost for e in some)
     with run.store.reading() as db:
         audited = audit_queries.marks(db, some)
     for e in some:
-        name = link(site, episode_at(run, e.key, *query), stage_text(e.stage, e.step), class_="open")
+        name = stage_text(e.stage, e.step)
         about: list[Child] = []
         if tasks:
             kind = " · ".join(words(w) for w in (e.intent, e.persona) if w)
@@ -189,25 +183,26 @@ def episode_table(
         ]
         marks += audit_chips(audited.get(e.mark, ()))
         rows.append(
-            tag(
-                "tr",
-                tag("td", outcome(e), class_="result"),
-                tag("th", name, scope="row"),
-                tag("td", about, class_="about") if tasks else None,
-                tag("td", stop_text(e.stop), " ", marks, class_="stop"),
-                tag("td", f"{e.turns:,}", class_="n", data_label="turns"),
-                tag("td", f"{e.tokens:,}", class_="n", data_label="tokens"),
-                tag("td", signed(e.advantage), class_="n", data_label="advantage") if learned else None,
-                tag("td", f"${number(e.cost)}", class_="n", data_label="cost") if any(x.cost for x in some) else None,
+            (
+                Cell(name, page=link(site, episode_at(run, e.key, *query), name, class_="open")),
+                Cell("", page=outcome(e)),
+                *([Cell("", page=about)] if tasks else []),
+                Cell("", page=[stop_text(e.stop), " ", marks]),
+                f"{e.turns:,}",
+                f"{e.tokens:,}",
+                *([signed(e.advantage)] if learned else []),
+                *([f"${number(e.cost)}"] if paid else []),
             )
         )
-    head = ["Result", "When", *(["Task"] if tasks else []), "Ended", "Turns", "Tokens"]
-    head += ["Advantage"] if learned else []
-    head += ["Cost"] if any(x.cost for x in some) else []
-    figures = {"Turns", "Tokens", "Advantage", "Cost"}
-    heads = [tag("th", h, scope="col", class_="n" if h in figures else None) for h in head]
-    table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="list")
-    return tag("div", table, class_="scroll")
+    figures = ["Turns", "Tokens", *(["Advantage"] if learned else []), *(["Cost"] if paid else [])]
+    head = [
+        "When",
+        ShownColumn("Result", kind="result"),
+        *([ShownColumn("Task", kind="about")] if tasks else []),
+        ShownColumn("Ended", kind="stop"),
+        *(ShownColumn(name, right=True, label=name.lower()) for name in figures),
+    ]
+    return to_html(table(head, rows, kind="list"))
 
 
 def group_filter(at: IndexedEpisode) -> Filter:

@@ -6,25 +6,29 @@ from collections.abc import Mapping, Sequence
 
 from muarl.observe.progress import clock
 from muarl.pages.charts import number
-from muarl.pages.conversations import conversation, gold_list, verdict_chips
+from muarl.pages.conversations import conversation, verdict_chips
+from muarl.pages.conversations import wanted as asked_for
 from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
+from muarl.pages.words import stage_text
+from muarl.report.report_audit import finding_line
+from muarl.report.sections import facts
 from muarl.rewards.state_changes import CannotReplay, Change, Replayed
 from muarl.user_errors.errors import RULES
 from muarl_tools.view import queries
-from muarl_tools.view.audited import audit_list, finding_line
+from muarl_tools.view.audited import audit_list
 from muarl_tools.view.episode_list import group_filter
 from muarl_tools.view.layout import (
     PageAddress,
     Site,
     episode_at,
     episodes_at,
-    facts,
     frame,
     link,
+    linked_cell,
     outcome,
     pair_at,
     signed,
-    stage_text,
     task_at,
     words,
 )  # fmt: skip
@@ -145,15 +149,11 @@ def _part(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
 
 
 def _talk(told: Told) -> Html:
-    gold = told.gold
     return join(
-        tag("details", tag("summary", "What the user wants"), tag("p", told.scenario, class_="scenario"))
-        if told.scenario
-        else None,
-        tag("details", tag("summary", "Gold actions"), gold_list(gold)) if gold is not None else None,
+        asked_for(told.scenario, told.gold),
         _briefing(told),
         audit_list(told.findings, len(told.episode.messages), told.recorded),
-        conversation(told.episode.messages, gold or (), notes(told, anchors=True), told.findings),
+        conversation(told.episode.messages, told.gold or (), notes(told, anchors=True), told.findings),
     )
 
 
@@ -251,20 +251,14 @@ def _others(site: Site, library: Library, run: Run, told: Told) -> Html | None:
             found = found[: OTHERS // 2] + found[-(OTHERS // 2) :]
         if not found:
             continue
-        rows = [
-            tag(
-                "tr",
-                tag("td", outcome(e), class_="result"),
-                tag("th", link(site, episode_at(other, e.key), stage_text(e.stage, e.step)), scope="row"),
-                tag("td", f"{e.turns:,} turns", class_="n"),
-                tag("td", link(site, _ordered(library, run, told.at, other, e), "side by side"), class_="n"),
-            )
-            for e in found
-        ]
-        name = tag("h3", other.name) if len(library.runs) > 1 else None
-        blocks.append(
-            tag("div", name, tag("div", tag("table", tag("tbody", rows), class_="list others"), class_="scroll"))
-        )
+        rows = []
+        for e in found:
+            both, stage = _ordered(library, run, told.at, other, e), stage_text(e.stage, e.step)
+            row = linked_cell(site, episode_at(other, e.key), stage), Cell("", page=outcome(e)), f"{e.turns:,}"
+            rows.append((*row, linked_cell(site, both, "side by side")))
+        title = other.name if len(library.runs) > 1 else ""
+        head = ["When", ShownColumn("Result", kind="result"), ShownColumn("Turns", right=True, label="turns"), ""]
+        blocks.append(to_html(table(head, rows, title=title, kind="list others")))
     if not blocks:
         return None
     return tag("section", tag("h2", "Other attempts at this task"), blocks, id="others")

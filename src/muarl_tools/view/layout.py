@@ -6,7 +6,7 @@ A page is made the same way whether it is served or written as a file. What diff
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Protocol
@@ -16,20 +16,16 @@ from muarl.accounts.metrics import NOT_CHECKED
 from muarl.observe.progress import clock
 from muarl.pages.charts import percent
 from muarl.pages.conversations import STOP_TEXT
-from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.markup import Child, Html, tag
+from muarl.pages.table import Cell, table, to_html
+from muarl.pages.templates import filled
+from muarl.report.figures import link as linked
+from muarl.report.sections import state
 from muarl_tools.view.queries import IndexedEpisode, StageMeans
 from muarl_tools.view.rows import key_text
 from muarl_tools.view.runs import Library, Run
 
 VIEW, RUNS, EPISODES, TASKS = "", "runs", "episodes", "tasks"
-STAGES = {
-    "before": "evaluation before RL",
-    "after": "evaluation after RL",
-    "training": "training",
-    "validation": "validation",
-    "evaluation": "evaluation",
-    "demonstrations": "demonstrations",
-}
 
 
 @dataclass(frozen=True)
@@ -106,72 +102,74 @@ def pair_at(run: Run, first: int, other: Run, second: int) -> PageAddress:
 
 def link(site: Site, place: PageAddress | None, *children: Child, **attributes: str | None) -> Html:
     """A link, or plain text where it would lead nowhere."""
-    address = None if place is None else site.href(place)
-    if address is None:
-        attributes.pop("rel", None)
-        return tag("span", *children, **attributes)
-    return tag("a", *children, href=address, **attributes)
+    return linked(None if place is None else site.href(place), *children, **attributes)
+
+
+def linked_cell(site: Site, place: PageAddress, text: str, small: str = "") -> Cell:
+    """A table's cell that leads to a page, if there is such a page."""
+    return Cell(text, small=small, link=site.href(place) or "")
+
+
+def stage_table(first: str, rows: Iterable[tuple[Cell, StageMeans]]) -> Html:
+    """Means of episodes, a row for each stage or part of one."""
+    head = (first, "Episodes", "Tasks", "Solved", "Without violation", "Turns", "Tokens", "Tool errors", "User errors",
+            "Infrastructure failures")  # fmt: skip
+    cells = [
+        (
+            name,
+            f"{s.episodes:,}",
+            f"{s.tasks:,}",
+            percent(s.success) if s.success is not None else "–",
+            clean_share(s),
+            f"{s.turns:.1f}",
+            f"{s.tokens:,.0f}",
+            f"{s.tool_errors:.2f}",
+            percent(s.user_errors),
+            f"{s.excluded:,}",
+        )
+        for name, s in rows
+    ]
+    return to_html(table(head, cells, kind="stages"))
+
+
+def pages_nav(site: Site, at: Callable[[int], PageAddress], page: int, last: int, ends: tuple[str, str]) -> Html:
+    """The way to the other pages of a list. ``at``: a page's address. ``ends``: what leads to the page before and
+    after."""
+    near = sorted({0, *range(max(0, page - 2), min(last, page + 2) + 1), last})
+    shown = [link(site, at(page - 1) if page else None, ends[0], rel="prev")]
+    for before, n in zip([-1, *near], near, strict=False):
+        if n > before + 1:
+            shown.append(tag("span", "…"))
+        shown.append(link(site, at(n), f"{n + 1:,}", aria_current="page" if n == page else None))
+    shown.append(link(site, at(page + 1) if page < last else None, ends[1], rel="next"))
+    return tag("nav", shown, class_="pages", aria_label="Pages of the list")
 
 
 def frame(site: Site, library: Library, title: str, here: str, run: Run | None, *body: Child) -> str:
-    """A whole page. ``here``: which entry of the navigation it belongs to; ``run``: whose."""
+    """A whole page. ``here``: which entry of the navigation it belongs to; ``run``: whose. On a page of one run, the
+    others are one click away."""
     runs = library.runs
     shown = run or runs[0]
-    entries = (
-        ("overview", "Overview", home()),
-        ("episodes", "Episodes", episodes_at(shown)),
-        ("tasks", "Tasks", tasks_at(shown)),
-    )
-    nav = [
-        link(site, place, name, aria_current="page" if key == here else None, class_="to")
-        for key, name, place in entries
-    ]
-    # On a page of one run, the others are one click away.
-    others: list[Html] = []
-    if run is not None and len(runs) > 1:
-        kind = TASKS if here == "tasks" else EPISODES
-        others = [
-            link(
-                site, PageAddress((RUNS, r.slug, kind)), r.name, aria_current="true" if r is run else None, class_="run"
-            )
-            for r in runs
-        ]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        None if site.live else tag("meta", http_equiv="Content-Security-Policy", content=FILE_POLICY),
-        tag("title", f"{title} · muarl view"),
-        Html(f'<link rel="stylesheet" href="{site.asset("view.css")}">'),
-        Html(f'<script defer src="{site.asset("view.js")}"></script>') if site.live else None,
-    )
-    top = tag(
-        "header",
-        tag(
-            "div",
-            link(site, home(), "muarl view", class_="brand"),
-            tag("nav", nav, aria_label="Pages"),
-            tag("span", state(shown) if run is not None or len(runs) == 1 else None, class_="state"),
-            class_="bar",
+    kind = TASKS if here == "tasks" else EPISODES
+    return filled(
+        "frame",
+        "muarl_tools.view",
+        site=site,
+        link=link,
+        title=title,
+        home=home(),
+        entries=(
+            ("overview", "Overview", home()),
+            ("episodes", "Episodes", episodes_at(shown)),
+            ("tasks", "Tasks", tasks_at(shown)),
         ),
-        tag("nav", others, aria_label="Runs", class_="runs") if others else None,
-        class_="app",
+        here=here,
+        run=run,
+        others=[(r, PageAddress((RUNS, r.slug, kind))) for r in runs] if run is not None and len(runs) > 1 else [],
+        state=run_state(shown) if run is not None or len(runs) == 1 else None,
+        going_on=site.live and any(r.running or not r.store.progress().complete for r in runs),
+        body=body,
     )
-    live = "1" if site.live and any(r.running or not r.store.progress().complete for r in runs) else None
-    keys = tag("p", HELP, class_="keys") if site.live else None
-    page = tag("body", Html('<a class="skip" href="#main">Skip to the page</a>'), top,
-               tag("main", *body, id="main"), tag("footer", keys), data_live=live)  # fmt: skip
-    return f"<!doctype html>\n{tag('html', head, page, lang='en')}\n"
-
-
-FILE_POLICY = "default-src 'none'; style-src 'self' 'unsafe-inline' file:; base-uri 'none'; form-action 'none'"
-"""What a written page may do: show its own style sheet, and nothing else."""
-
-HELP = join(
-    "Keys: ", tag("kbd", "j"), " ", tag("kbd", "k"), " next and previous, ", tag("kbd", "Enter"), " open, ",
-    tag("kbd", "u"), " up, ", tag("kbd", "/"), " filter, ", tag("kbd", "g"), " then ", tag("kbd", "o"), " ",
-    tag("kbd", "e"), " ", tag("kbd", "t"), " overview, episodes, tasks.",
-)  # fmt: skip
 
 
 def stylesheet() -> str:
@@ -188,14 +186,9 @@ def script() -> str:
 # Pieces.
 
 
-STOPPED = ("failed", "interrupted", "killed")
-
-
-def state(run: Run) -> Html:
-    """How a run stands: running, finished, interrupted, failed, killed."""
-    word = run.state[:40]
-    colour = {"running": "live", "finished": "good"}.get(word, "bad" if word in STOPPED else "")
-    return tag("span", tag("i", class_="dot"), word, class_=f"status {colour}")
+def run_state(run: Run) -> Html:
+    """How a run stands."""
+    return state(run.state)
 
 
 def indexing(run: Run) -> Html | None:
@@ -211,12 +204,6 @@ def indexing(run: Run) -> Html | None:
             "p", f"{now.broken:,} lines cannot be read and are left out. The first: {now.problem}", class_="notice"
         )
     return None
-
-
-def stage_text(stage: str, step: int | None = None) -> str:
-    """A stage as a reader says it."""
-    name = STAGES.get(stage, stage.replace("-", " "))
-    return name if step is None else f"{name}, step {step:,}"
 
 
 def outcome(at: IndexedEpisode) -> Html:
@@ -260,15 +247,6 @@ def ago(seconds: float) -> str:
     return f"{clock(seconds)} ago"
 
 
-def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
-    """Small named values beside each other."""
-    return tag(
-        "dl",
-        [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs if value is not None],
-        class_="facts",
-    )
-
-
 def options(name: str, label: str, chosen: str, found: Iterable[tuple[str, str]]) -> Html:
     """A drop-down of a filter; the empty choice is "any"."""
     values = [("", "any"), *found]
@@ -279,8 +257,3 @@ def options(name: str, label: str, chosen: str, found: Iterable[tuple[str, str]]
         tag("span", label),
         tag("select", [tag("option", text, value=v, selected=v == chosen) for v, text in values], name=name),
     )
-
-
-def mapping(value: object) -> Mapping[str, object]:
-    """The value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run that may still be running: read from where the last look ended, thinned for drawing."""
+"""metrics.jsonl of a run that may still be running: read from where the last look ended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ from threading import Lock
 from typing import Any
 
 from muarl.basics.untrusted import parse_json
-from muarl.pages.charts import Point, smooth
-from muarl.pages.markup import as_figure
 
 Row = Mapping[str, Any]
-
-POINTS = 160
-"""More points than this are averaged before they are drawn."""
-
 
 LONGEST, MOST_FIGURES, WORD = 1 << 20, 2000, 1000
 """Bytes of a line that is read, figures of a row, characters of a word in it: a step's row has some hundred figures."""
@@ -80,46 +74,3 @@ class RunMetrics:
             self.thinned = True
             for old in list(self._rows)[1:-1:2]:
                 del self._rows[old]
-
-
-def points(rows: list[Row], *names: str, phase: str | None = None) -> list[Point]:
-    """(step, figure) of a phase's rows, by the first of the names that any of them has."""
-    chosen = [r for r in rows if phase is None or r.get("phase") == phase]
-    for name in names:
-        out = [
-            (x, y)
-            for row in chosen
-            if (y := as_figure(row.get(name))) is not None and (x := as_figure(row.get("step"))) is not None
-        ]
-        if out:
-            return sorted(out)
-    return []
-
-
-def thin(line: list[Point], most: int = POINTS) -> list[Point]:
-    """About ``most`` points: averages of neighbours. Shorter lines stay as they are, and so do both ends."""
-    if len(line) <= most:
-        return line
-    inner = line[1:-1]
-    size = -(-len(inner) // (most - 2))
-    parts = [inner[i : i + size] for i in range(0, len(inner), size)]
-    return [line[0], *((sum(x for x, _ in p) / len(p), sum(y for _, y in p) / len(p)) for p in parts), line[-1]]
-
-
-def total(rows: list[Row], name: str) -> float:
-    """The sum of a figure over rows."""
-    return sum(as_figure(row.get(name)) or 0.0 for row in rows)
-
-
-class Ends:
-    """Where a figure's line began and ended, smoothed."""
-
-    def __init__(self, line: list[Point]) -> None:
-        smoothed = smooth(line)
-        self.first, self.last = smoothed[0][1], smoothed[-1][1]
-
-
-def ends(rows: list[Row], *names: str) -> Ends | None:
-    """The ends of the first of these figures that the rows have; None where they have none."""
-    line = points(rows, *names)
-    return Ends(line) if line else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from muarl.pages.conversations import conversation, gold_list, verdict_chips
+from muarl.pages.conversations import conversation, verdict_chips, wanted
 from muarl.pages.markup import Child, join, tag
+from muarl.pages.words import stage_text
 from muarl.rewards.state_changes import Replayed
 from muarl_tools.view.episode_page import differences, notes
 from muarl_tools.view.layout import (
@@ -11,7 +12,6 @@ from muarl_tools.view.layout import (
     episode_at,
     frame,
     link,
-    stage_text,
     task_at,
 )  # fmt: skip
 from muarl_tools.view.runs import Library, Run, Told
@@ -58,10 +58,7 @@ def pair_page(site: Site, library: Library, first: tuple[Run, int], second: tupl
     body: list[Child] = [
         tag("div", tag("p", "Side by side", class_="eyebrow"), tag("h1", title), class_="title"),
         tag("p", link(site, task_at(run, told.at.task), "The task and its other attempts"), rel="up"),
-        tag("details", tag("summary", "What the user wants"), tag("p", scenario, class_="scenario"))
-        if scenario
-        else None,
-        tag("details", tag("summary", "Gold actions"), gold_list(told.gold)) if told.gold is not None else None,
+        wanted(scenario, told.gold),
         tag("div", columns, class_="pair wide-pair"),
     ]
     return frame(site, library, f"{title}, side by side", "episodes", run, *body)

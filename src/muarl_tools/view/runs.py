@@ -13,11 +13,12 @@ from muarl.audit.episodes import audit_episode
 from muarl.audit.findings import Finding
 from muarl.audit.rules import RulesFile, kept_rules, read_rules
 from muarl.basics.errors import MuarlError
-from muarl.basics.untrusted import parse_json, parse_yaml, read_text
+from muarl.basics.untrusted import parse_json, parse_yaml
 from muarl.domains.auditing import AuditRules, Resource
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import RUNNING, state_of
 from muarl.pages.shortening import NAME, cut, few_actions, is_long, shortened
+from muarl.report.figures import Row, read_resumes
 from muarl.rewards.state_changes import CannotReplay, Replayed, ReplayRecorded
 from muarl.types.episode import Episode
 from muarl_tools.view import audit_queries, queries, search
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 TOO_LONG = "It is too long for that here; muarl audit reads episodes of any length."
 FINDINGS_SHOWN = 200
 """Findings on an episode's page, at most."""
-RESUMES = 1 << 20
-"""Bytes of a history of resumptions that is read."""
 
 
 class KnowsRules(Protocol):
@@ -161,14 +160,9 @@ class Run:
         return state_of(self.json("status"))
 
     @property
-    def resumes(self) -> list[dict[str, Any]]:
+    def resumes(self) -> list[Row]:
         """Each time that the run was resumed, and with what changes; none where the file cannot be read."""
-        path = self.folder.path / "resumes.jsonl"
-        try:
-            found = [parse_json(line) for line in read_text(path, RESUMES).splitlines()] if path.is_file() else []
-        except (MuarlError, ValueError):
-            return []
-        return [line for line in found if isinstance(line, dict)]
+        return read_resumes(self.folder.path)
 
     @property
     def tokenizer(self) -> Tokenizer | None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from muarl.pages.charts import Series, dumbbell, line_chart, percent
-from muarl.pages.conversations import gold_list
+from muarl.pages.conversations import wanted
 from muarl.pages.markup import Child, Html, tag
+from muarl.pages.table import Cell, ShownColumn, table, to_html
+from muarl.pages.words import stage_text
+from muarl.report.sections import facts
 from muarl_tools.view import queries
 from muarl_tools.view.episode_list import episode_table
 from muarl_tools.view.layout import (
+    PageAddress,
     Site,
     episodes_at,
-    facts,
     frame,
     indexing,
     link,
+    pages_nav,
     pair_at,
-    stage_text,
     task_at,
     tasks_at,
     words,
@@ -85,38 +88,30 @@ def tasks_page(site: Site, library: Library, run: Run, query: Mapping[str, str])
 
 
 def _pages(site: Site, run: Run, show: str, page: int, last: int) -> Html:
-    def at(n: int) -> Html:
-        place = tasks_at(run, ("show", show), *((("page", str(n)),) if n else ()))
-        return link(site, place, f"{n + 1:,}", aria_current="page" if n == page else None)
+    def at(n: int) -> PageAddress:
+        return tasks_at(run, ("show", show), *((("page", str(n)),) if n else ()))
 
-    near = sorted({0, *range(max(0, page - 3), min(last, page + 3) + 1), last})
-    before = link(site, tasks_at(run, ("show", show), ("page", str(page - 1))) if page else None, "←", rel="prev")
-    after = link(site, tasks_at(run, ("show", show), ("page", str(page + 1))) if page < last else None, "→", rel="next")
-    return tag("nav", before, [at(n) for n in near], after, class_="pages", aria_label="Pages of the list")
+    return pages_nav(site, at, page, last, ("←", "→"))
+
+
+def _columns(*first: str | ShownColumn) -> tuple[str | ShownColumn, ...]:
+    shares = (ShownColumn(name, right=True, label=name.lower()) for name in ("Earlier", "Later", "All", "Attempts"))
+    return (*first, ShownColumn("Over training", kind="strip"), *shares)
+
+
+def _fared(f: Fate) -> tuple[Cell, str, str, str, str]:
+    """How a task or kind of task fared: the cells that every table has."""
+    early, late = (percent(share) if share is not None else "–" for share in (f.half(False), f.half(True)))
+    return Cell("", page=_strip(f)), early, late, percent(f.success), f"{f.attempts:,}"
 
 
 def _table(site: Site, run: Run, found: Sequence[Fate]) -> Html:
     rows = []
     for f in found:
-        early, late = f.half(False), f.half(True)
         kind = " · ".join(words(w) for w in (f.intent, f.persona) if w)
-        rows.append(
-            tag(
-                "tr",
-                tag("th", link(site, task_at(run, f.name), f.name, class_="open"), tag("small", kind), scope="row"),
-                tag("td", _strip(f), class_="strip"),
-                tag("td", percent(early) if early is not None else "–", class_="n", data_label="earlier"),
-                tag("td", percent(late) if late is not None else "–", class_="n", data_label="later"),
-                tag("td", percent(f.success), class_="n", data_label="all"),
-                tag("td", f"{f.attempts:,}", class_="n", data_label="attempts"),
-                tag("td", _pair(site, run, f), class_="n"),
-            )
-        )
-    head = [tag("th", h, scope="col", class_="n" if n > 1 else None) for n, h in enumerate(
-        ("Task", "Over training", "Earlier", "Later", "All", "Attempts", ""))]  # fmt: skip
-    return tag(
-        "div", tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list fates"), class_="scroll"
-    )
+        name = link(site, task_at(run, f.name), f.name, class_="open")
+        rows.append((Cell(f.name, small=kind, page=name), *_fared(f), Cell("", page=_pair(site, run, f))))
+    return to_html(table([*_columns("Task"), ""], rows, kind="list fates"))
 
 
 def _pair(site: Site, run: Run, fate: Fate) -> Html | None:
@@ -161,27 +156,12 @@ def _kinds(site: Site, run: Run, by: str) -> Html | None:
         return None
     rows = []
     for f in sorted(found, key=lambda f: (len(f.name), f.name) if by == "difficulty" else (f.success, f.name)):
-        early, late = f.half(False), f.half(True)
+        drawn = dumbbell([(f.half(False), "before"), (f.half(True), "after")])
         place = episodes_at(run, (by, f.name)) if by != "difficulty" else None
-        rows.append(
-            tag(
-                "tr",
-                tag("th", link(site, place, words(f.name)), scope="row"),
-                tag("td", _strip(f), class_="strip"),
-                tag("td", dumbbell([(early, "before"), (late, "after")]), class_="t"),
-                tag("td", percent(early) if early is not None else "–", class_="n", data_label="earlier"),
-                tag("td", percent(late) if late is not None else "–", class_="n", data_label="later"),
-                tag("td", percent(f.success), class_="n", data_label="all"),
-                tag("td", f"{f.attempts:,}", class_="n", data_label="attempts"),
-            )
-        )
-    title = {"domain": "By domain", "intent": "By what the user wants", "persona": "By what the user is like"}.get(
-        by, "By difficulty"
-    )
-    head = [tag("th", h, scope="col", class_="n" if n > 2 else None) for n, h in enumerate(
-        ("", "Over training", "0% to 100%", "Earlier", "Later", "All", "Attempts"))]  # fmt: skip
-    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_="list fates")
-    return tag("section", tag("h2", title), tag("div", table, class_="scroll"))
+        name = Cell(words(f.name), page=link(site, place, words(f.name)))
+        rows.append((name, Cell("", page=drawn), *_fared(f)))
+    head = _columns("", ShownColumn("0% to 100%", kind="t"))
+    return tag("section", tag("h2", TITLES[by]), to_html(table(head, rows, kind="list fates")))
 
 
 def task_page(site: Site, library: Library, run: Run, name: str) -> str | None:
@@ -212,15 +192,10 @@ def task_page(site: Site, library: Library, run: Run, name: str) -> str | None:
             link(site, pair_at(run, first.key, run, last.key), "The first and the last attempt side by side"),
             f" ({stage_text(first.stage, first.step)}; {stage_text(last.stage, last.step)})",
         )
-    scenario = told.scenario if told is not None else None
-    gold = told.gold if told is not None else None
     body: list[Child] = [
         tag("div", tag("p", "Task", class_="eyebrow"), tag("h1", name), class_="title"),
         facts(pairs),
-        tag("details", tag("summary", "What the user wants"), tag("p", scenario, class_="scenario"), open=True)
-        if scenario
-        else None,
-        tag("details", tag("summary", "Gold actions"), gold_list(gold), open=True) if gold is not None else None,
+        wanted(told.scenario, told.gold, opened=(True, True)) if told is not None else None,
         tag("div", chart, class_="charts") if chart is not None else None,
         both,
         tag("section", tag("h2", "Attempts"), episode_table(site, run, found, tasks=False)),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.pages.charts import percent
-from muarl.pages.markup import Child, Html, join, table_of, tag
+from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.table import Cell, table, to_html
+from muarl.report.sections import facts
 from muarl_tools.view.layout import (
-    facts,
-    signed,
+        signed,
 )  # fmt: skip
 from muarl_tools.view.runs import Run, Told
 from muarl_tools.view.tokens import pieces
@@ -100,6 +101,6 @@ def _rarest(texts: list[str], sampled: list[tuple[float, int]], ids: Sequence[in
     for chance, n in rare:
         around = join(tag("span", "".join(texts[max(0, n - 8) : n]), class_="soft"), tag("b", texts[n]))
         cells = (f"{n:,}", f"{ids[n]}", f"{chance:.2f}", percent(2.718281828**chance))
-        rows.append(tag("tr", tag("th", around, scope="row"), [tag("td", c, class_="n") for c in cells]))
+        rows.append((Cell("", page=around), *cells))
     head = ["After", "Place", "Id", "Log-probability", "Chance"]
-    return tag("section", tag("h2", "The least likely choices"), table_of(head, rows, "rare"))
+    return tag("section", tag("h2", "The least likely choices"), to_html(table(head, rows, kind="rare")))

@@ -10,7 +10,6 @@ from typing import Any
 from muarl.accounts.budgets import RolloutEnd
 from muarl.accounts.metrics import DOMAIN, usage_metrics
 from muarl.accounts.statistics import EvaluationReport, evaluate_summary, scores_by_domain, task_completion
-from muarl.audit.report import headline, markdown
 from muarl.audit.summary import AuditSummary
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig, RunConfig
@@ -21,6 +20,7 @@ from muarl.observe.headline import cost_text
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
+from muarl.report.audit_tables import headline, markdown
 from muarl.runs.roles import Judges
 from muarl.types.episode import Episode, Usage
 from muarl.user_errors.errors import RULES

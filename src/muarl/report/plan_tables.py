@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from muarl.pages.table import Cell, ShownColumn, ShownTable, table, to_terminal
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.plan import ProcessMemory, ResourcePlan
 
@@ -22,12 +23,12 @@ def print_plan(plan: ResourcePlan, fitting: Sequence[str] | None, console: Conso
         say(line)
     for place in plan.places:
         console.print()
-        console.print(_place(place))
+        console.print(to_terminal(_place(place), lines=False))
     if plan.host:
         held = ", ".join(f"{name} {_bytes(size)}" for name, size in plan.host.items())
         say(f"\nOf the machines' own memory: {held}")
     console.print()
-    console.print(_figures(plan))
+    console.print(to_terminal(_figures(plan), lines=False))
     for note in plan.notes:
         say(f"Note: {note}")
     for problem in plan.problems:
@@ -68,27 +69,16 @@ def remedy(fitting: Sequence[str] | None) -> list[str]:
     return [f"The nearest that fits: {' '.join(fitting)}"]
 
 
-def _place(place: ProcessMemory) -> Any:
-    from rich.table import Table
-
+def _place(place: ProcessMemory) -> ShownTable:
     many = f", each of {place.count}" if place.count > 1 else ""
-    table = Table(title=f"{place.name}{many}", box=None, pad_edge=False, title_justify="left", show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    for name, size in place.parts.items():
-        table.add_row(f"  {name}", _bytes(size))
-    table.add_row(
-        "  in all", f"{_bytes(place.total)} of {_bytes(place.budget)}", style="bold" if place.fits else "bold red"
-    )
-    return table
+    total = ("  in all", f"{_bytes(place.total)} of {_bytes(place.budget)}")
+    rows: list[tuple[str | Cell, ...]] = [(f"  {name}", _bytes(size)) for name, size in place.parts.items()]
+    rows.append(tuple(Cell(text, kind="" if place.fits else "bad", strong=True) for text in total))
+    columns = ShownColumn("", whole=True), ShownColumn("", right=True, whole=True)
+    return table(columns, rows, title=f"{place.name}{many}")
 
 
-def _figures(plan: ResourcePlan) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+def _figures(plan: ResourcePlan) -> ShownTable:
     step = plan.step
     rows = [
         ("episodes a step", f"{step['episodes']:,.0f}"),
@@ -127,9 +117,7 @@ def _figures(plan: ResourcePlan) -> Any:
                     f"(teacher {t.teacher:,.0f}, users {t.users:,.0f}, tools {t.tools:,.0f})",
                 )
             )
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
+    return table([ShownColumn("", whole=True), ShownColumn("")], rows)
 
 
 def _assumed(a: Assumptions) -> str:

@@ -1,30 +1,18 @@
-"""An audit's summary as tables, for the terminal and for Markdown."""
+"""An audit's summary as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
 from muarl.accounts.statistics import Estimate
 from muarl.audit.coverage import missing_text
-from muarl.audit.findings import LAYERS, SEVERITIES
+from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES
 from muarl.audit.summary import AuditSummary
-from muarl.basics.untrusted import visible
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-QUESTIONS = {
-    "outcome": "was the task done?",
-    "policy": "was the policy followed?",
-    "communication": "was everything said?",
-    "safety": "were safety boundaries respected?",
-    "recovery": "did it recover well?",
-}
+from muarl.pages.table import Cell, ShownColumn, ShownTable, table, to_markdown
 
 Row = tuple[str, ...]
-_RIGHT = ("share", "without violation", "findings", "episodes", "message", "95% interval")
 
 
 def headline(summary: AuditSummary) -> list[Row]:
@@ -87,22 +75,41 @@ def domains(summary: AuditSummary) -> list[Row]:
     return rows + [(f"{layer}: no violation", *(share_text(part.clean(layer)) for part in parts)) for layer in clean]
 
 
-HEADS: dict[str, Row] = {
+HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
     "headline": ("figure", "share", "95% interval"),
-    "layers": ("layer", "question", "without violation", "95% interval"),
-    "rules": ("layer", "rule", "severity", "findings", "episodes", "share"),
-    "worst": ("severity", "rule", "episode", "message", "what was found"),
+    "layers": ("layer", ShownColumn("question"), "without violation", "95% interval"),
+    "rules": ("layer", ShownColumn("rule", whole=True), ShownColumn("severity"), "findings", "episodes", "share"),
+    "worst": (
+        "severity",
+        ShownColumn("rule", whole=True),
+        ShownColumn("episode"),
+        "message",
+        ShownColumn("what was found"),
+    ),
 }
+"""A rule is shown whole, so that it can be searched for."""
+
+
+def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True) -> dict[str, ShownTable]:
+    """The tables by name; without ``detailed`` only the headline and the layers, without ``figures`` all but those."""
+    shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
+    shown["domains"] = domains(summary)
+    if detailed:
+        shown |= {"rules": rules(summary), "worst": worst(summary)}
+    heads = HEADS | {"domains": ("by domain", *sorted(summary.by_domain))}
+    return {
+        name: table(heads[name], rows, title=summary.name if name == "headline" else "")
+        for name, rows in shown.items()
+        if rows
+    }
 
 
 def markdown(summary: AuditSummary) -> str:
     """The section of an evaluation's report.md."""
-    parts = ["## Audit\n", _table("headline", headline(summary)), _table("layers", layers(summary))]
-    if summary.by_domain:
-        parts.append(_table("domains", domains(summary), _head("domains", summary)))
+    shown = {name: to_markdown(replace(found, title="")) for name, found in tables(summary).items()}
+    parts = ["## Audit\n", *(shown[name] for name in ("headline", "layers", "domains") if name in shown)]
     if summary.rules:
-        parts += [_table("rules", rules(summary)), "Some of the findings; findings.jsonl has them all.\n"]
-        parts.append(_table("worst", worst(summary)))
+        parts += [shown["rules"], "Some of the findings; findings.jsonl has them all.\n", shown.get("worst", "")]
     else:
         parts.append(f"Nothing was found in {summary.episodes} episodes.\n")
     if summary.not_checked:
@@ -115,25 +122,8 @@ def markdown(summary: AuditSummary) -> str:
     return "\n".join(parts)
 
 
-def _head(name: str, summary: AuditSummary) -> Row:
-    """A table's heads; figures by domain have a column for each domain."""
-    return ("by domain", *sorted(summary.by_domain)) if name == "domains" else HEADS[name]
-
-
-def _table(name: str, rows: Sequence[Row], head: Row | None = None) -> str:
-    head = head or HEADS[name]
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join("| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in row) + " |\n" for row in lines)
-
-
-def beside(name: str, parts: Mapping[str, AuditSummary]) -> Table:
-    """Several audits in one table for a terminal: a column each, shares with their 95% intervals."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("figure", title=Text(name), title_justify="left")
-    for part in parts:
-        table.add_column(Text(visible(part)), justify="right", overflow="fold")
+def beside(name: str, parts: Mapping[str, AuditSummary]) -> ShownTable:
+    """Several audits in one table: a column each, shares with their 95% intervals."""
     rows: list[tuple[str, list[Estimate | None]]] = [
         ("catastrophic failures", [p.catastrophic for p in parts.values()]),
         ("success", [p.success for p in parts.values()]),
@@ -141,37 +131,31 @@ def beside(name: str, parts: Mapping[str, AuditSummary]) -> Table:
         *((f"pass^{k}", [p.pass_hat.get(k) for p in parts.values()]) for k in (2, 3, 4)),
         *((f"{layer}: no violation", [p.clean(layer) for p in parts.values()]) for layer in LAYERS[1:]),
     ]
-    table.add_row("episodes", *(str(p.episodes) for p in parts.values()))
-    for label, shares in rows:
-        if any(shares) or not label.startswith("pass"):
-            table.add_row(label, *("\n".join(_share(e)) if e is not None else NOT_CHECKED for e in shares))
-    return table
+    return table(
+        ["figure", *parts],
+        [
+            ("episodes", *(str(p.episodes) for p in parts.values())),
+            *(
+                (label, *(Cell(*_share(e)) if e is not None else NOT_CHECKED for e in shares))
+                for label, shares in rows
+                if any(shares) or not label.startswith("pass")
+            ),
+        ],
+        title=name,
+    )
 
 
-def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True) -> list[Table]:
-    """The tables for a terminal; without ``detailed`` only the headline and the layers, without ``figures`` all but
-    those."""
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
-    shown["domains"] = domains(summary)
-    if detailed:
-        shown |= {"rules": rules(summary), "worst": worst(summary)}
-    out = []
-    for name, rows in shown.items():
-        if not rows:
-            continue
-        title = summary.name if name == "headline" else None
-        table = Table(title=None if title is None else Text(title), title_justify="left")
-        for column in _head(name, summary):
-            right = column in _RIGHT or (name == "domains" and column != "by domain")
-            whole = column == "rule"  # so that a rule can be searched for
-            table.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=whole)
-        for row in rows:
-            table.add_row(*(Text(visible(cell)) for cell in row))
-        out.append(table)
-    return out
+def one_below_another(parts: Mapping[str, AuditSummary]) -> ShownTable:
+    """Several audits in one table: a row each, shares alone."""
+    return table(
+        ["file", *(ShownColumn(head) for head in ("episodes", "success", "without violation", "catastrophic")),
+         *map(ShownColumn, LAYERS[1:])],
+        [
+            (name, str(p.episodes), *map(share_text, (p.success, p.success_without_violation, p.catastrophic)),
+             *map(share_text, map(p.clean, LAYERS[1:])))
+            for name, p in parts.items()
+        ],
+    )  # fmt: skip
 
 
 def share_text(estimate: Estimate | None) -> str:

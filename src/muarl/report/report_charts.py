@@ -1,55 +1,24 @@
-"""The overview's charts: what is drawn of a run's figures, and how several runs share a chart."""
+"""The charts of a run's figures, and how several runs share a chart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.pages.charts import Point, Series, area_chart, line_chart
-from muarl.pages.markup import Html, as_figure, tag
-from muarl.pages.words import word
+from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.words import phase_name, word
+from muarl.report.figures import MEASURED, RunFigures, points, spent, thin
 from muarl.report.report_curves import CLEAN_TASKS
-from muarl_tools.view import queries
-from muarl_tools.view.metrics import Row, points, thin, total
-from muarl_tools.view.runs import Run
 
 COLOURS = 6
 """Runs that are drawn; more are in the table only."""
-MEASURED = ("validation", "evaluation")
 OBEYED = "Held out, without any violation"
 """The chart of several runs' success without any violation; of a single run it is in that of the reward."""
 
 
-@dataclass(frozen=True)
-class RunRows:
-    """A run as the overview looks at it: its rows of one phase, the phase that says most."""
-
-    run: Run
-    rows: list[Row]
-    all_rows: list[Row]
-    phase: str
-    colour: str
-
-    @classmethod
-    def of(cls, run: Run, number_: int, alone: bool) -> RunRows:
-        everything_ = run.figures.rows()
-        count: dict[str, int] = {}
-        for row in everything_:
-            count[str(row.get("phase", ""))] = count.get(str(row.get("phase", "")), 0) + 1
-        trained = {p: n for p, n in count.items() if p not in MEASURED}
-        phase = "rl" if "rl" in count else max(trained or count, key=lambda p: (trained or count)[p], default="")
-        rows = [r for r in everything_ if str(r.get("phase", "")) == phase]
-        return cls(run, rows, everything_, phase, "after" if alone else f"r{number_}")
-
-
-def spent(rows: list[Row]) -> float:
-    """Dollars of users, agents and judges over a run."""
-    judged = max((as_figure(r.get("judge/cost")) or 0.0 for r in rows), default=0.0)  # a total that counts on
-    return total(rows, "user/cost") + total(rows, "agent/cost") + judged
-
-
-Line = Callable[[RunRows], list[Point]]
+Line = Callable[[RunFigures], list[Point]]
 
 
 def _named(*names: str) -> Line:
@@ -57,7 +26,7 @@ def _named(*names: str) -> Line:
 
 
 def _ratio(above: str, below: str) -> Line:
-    def line(s: RunRows) -> list[Point]:
+    def line(s: RunFigures) -> list[Point]:
         out = []
         for row in s.rows:
             x, a, b = (as_figure(row.get(n)) for n in ("step", above, below))
@@ -68,7 +37,7 @@ def _ratio(above: str, below: str) -> Line:
     return line
 
 
-def _lost(s: RunRows) -> list[Point]:
+def _lost(s: RunFigures) -> list[Point]:
     out = []
     for row in s.rows:
         x, lost, kept = (as_figure(row.get(n)) for n in ("step", "excluded", "episodes"))
@@ -77,7 +46,7 @@ def _lost(s: RunRows) -> list[Point]:
     return out
 
 
-def _spent(s: RunRows) -> list[Point]:
+def _spent(s: RunFigures) -> list[Point]:
     out, so_far = [], 0.0
     for row in s.rows:
         so_far += spent([row])
@@ -86,12 +55,11 @@ def _spent(s: RunRows) -> list[Point]:
     return out if so_far else []
 
 
-def _user_errors(s: RunRows) -> list[Point]:
+def _user_errors(s: RunFigures) -> list[Point]:
     told = points(s.rows, USER_ERRORS, "user/errors")
     if told:
         return told
-    found: list[Point] = s.run.ask(queries.by_moment, "user_errors > 0")
-    return found if any(y for _, y in found) else []
+    return [*s.user_errors()]
 
 
 USER_ERRORS, EXCLUDED = "user_errors", "excluded"
@@ -101,7 +69,7 @@ LINES = 5
 """Parts that have a line of their own."""
 
 
-def parts_of(s: RunRows, name: str) -> list[str]:
+def parts_of(s: RunFigures, name: str) -> list[str]:
     """The parts of a figure that a run's rows tell, the largest first."""
     sizes: dict[str, float] = {}
     for row in s.rows:
@@ -111,7 +79,7 @@ def parts_of(s: RunRows, name: str) -> list[str]:
     return sorted(sizes, key=lambda key: (-sizes[key], key))
 
 
-def _user_rules(s: RunRows) -> list[Series]:
+def _user_rules(s: RunFigures) -> list[Series]:
     """Which rules users broke, where the rows tell."""
     names = parts_of(s, USER_ERRORS)[:LINES]
     return [
@@ -120,7 +88,7 @@ def _user_rules(s: RunRows) -> list[Series]:
     ]
 
 
-def _sides(s: RunRows) -> list[Series]:
+def _sides(s: RunFigures) -> list[Series]:
     """At whose side conversations were lost, as shares of all of a step."""
     out = []
     names = [n for n in parts_of(s, EXCLUDED) if n != f"{EXCLUDED}/void"]  # void ones are among the sides
@@ -135,28 +103,33 @@ def _sides(s: RunRows) -> list[Series]:
     return out
 
 
-def _held_out(s: RunRows) -> list[Series]:
-    phase = next((phase for phase in MEASURED if points(s.all_rows, "success", phase=phase)), None)
+def _held_out(s: RunFigures) -> list[Series]:
+    phase = next((phase for phase in MEASURED if points(s.metrics, "success", phase=phase)), None)
     if phase is None or s.phase != "rl":
         return []
-    clean = points(s.all_rows, SUCCESS_WITHOUT_VIOLATION, phase=phase)
+    clean = points(s.metrics, SUCCESS_WITHOUT_VIOLATION, phase=phase)
     return [
-        Series("held-out tasks", points(s.all_rows, "success", phase=phase), "base", dots=True),
+        Series("held-out tasks", points(s.metrics, "success", phase=phase), "base", dots=True),
         *([Series(CLEAN_TASKS, clean, "before", dots=True)] if clean else []),
     ]
 
 
-def _obeyed(s: RunRows) -> list[Point]:
+def _obeyed(s: RunFigures) -> list[Point]:
     return [point for held_out in _held_out(s)[1:] for point in held_out.points]
 
 
-CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
+KL = ("kl_k3", "update/kl_k3", "kl", "kl_loss")
+"""Names of the divergence, the first that a run has is drawn."""
+Chart = tuple[str, Line, bool, str]
+"""Its name, its line, whether it is of shares, and a note."""
+CHARTS: tuple[tuple[str, tuple[Chart, ...]], ...] = (
     (
         "Learning",
         (
+            ("Success", _named("success"), True, word("success").meaning),
             ("Reward", _named("reward", "success"), False, "mean reward of a conversation, on training tasks"),
             (OBEYED, _obeyed, True, "held-out tasks solved, with no violation found"),
-            ("KL", _named("kl_k3", "update/kl_k3", "kl"), False, "per token from where RL began; a sudden rise warns"),
+            ("KL", _named(*KL), False, "per token from where RL began; a sudden rise warns"),
             ("Entropy", _named("entropy"), False, "agent tokens only; a collapse to 0 warns"),
             ("Groups all solved", _named("groups/all_correct"), True, "no gradient: all rollouts of a task succeed"),
             ("Groups none solved", _named("groups/all_wrong"), True, "no gradient: no rollout of a task succeeds"),
@@ -171,7 +144,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
         (
             ("Turns", _named("turns"), False, "messages and tool calls of the agent in a conversation"),
             ("Response length", _named("agent_tokens_per_turn"), False, "tokens the agent writes in a turn"),
-            ("Tokens", _named("agent_tokens"), False, "tokens the agent writes in a conversation"),
+            ("Tokens", _named("agent_tokens", "response_length"), False, "tokens the agent writes in a conversation"),
             ("Truncated", _named("truncated"), True, "conversations that ran into a limit"),
             ("User errors", _user_errors, True, "conversations whose simulated user failed"),
             ("Infrastructure failures", _lost, True, "conversations that user, tools or endpoints broke off"),
@@ -185,6 +158,7 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
             ("General-purpose tools", _named("calls_general_share"), True, "calls to calculate, think or transfer"),
             ("Tool errors", _named("tool_error_rate"), True, "share of calls answered by an error"),
             ("Repeated calls", _named("audit/repeated_calls"), False, "in a conversation, with no change between"),
+            ("Needless transfers", _named("needless_transfers"), True, word("needless_transfers").meaning),
             ("Writes without consent", _named("writes_without_consent"), True, "of all changes to the database"),
             ("Malformed calls", _named("malformed_calls"), False, "in a conversation"),
         ),
@@ -201,93 +175,119 @@ CHARTS: tuple[tuple[str, tuple[tuple[str, Line, bool, str], ...]], ...] = (
         ),
     ),
 )  # fmt: skip
-PARTS: Mapping[str, Callable[[RunRows], list[Series]]] = {
+PARTS: Mapping[str, Callable[[RunFigures], list[Series]]] = {
     "User errors": _user_rules,
     "Infrastructure failures": _sides,
 }
 """Charts of one run that show the parts of a figure beside it."""
 DRAWN = {
     USER_ERRORS, EXCLUDED, "retried",
-    "step", "seconds", "reward", "success", "kl", "kl_k3", "entropy", "groups/all_correct", "groups/all_wrong",
+    "step", "seconds", "episodes", "reward", "success", "needless_transfers", "kl_loss", "response_length",
+    "kl", "kl_k3", "entropy", "groups/all_correct", "groups/all_wrong",
     "groups/mixed", "update/grad_norm", "update/clip_fraction", "turns", "agent_tokens_per_turn", "agent_tokens",
     "truncated", "calls", "calls_general_share", "tool_error_rate", "audit/repeated_calls", "writes_without_consent",
     "malformed_calls", "update/tokens_per_second", "update/logprob_gap_mean", "update/logprob_gap_max",
 }  # fmt: skip
 
 
-def chart_sections(drawn: list[RunRows]) -> list[Html]:
-    out = []
-    for title, charts in CHARTS:
-        shown: list[Html | None] = []
-        for name, line, shares, note in charts:
-            if len(drawn) == 1 and name in ("Groups all solved", "Groups none solved", "Mixed"):
-                if name == "Mixed":
-                    shown.insert(1, _groups(drawn[0]))
-                continue
-            if len(drawn) == 1 and name == OBEYED:
-                continue
-            series = [Series(s.run.name, thin(line(s)), s.colour) for s in drawn]
-            series = [s for s in series if s.points]
-            if not series or (name != "Reward" and not any(y for s in series for _, y in s.points)):
-                continue
-            if name == "Reward" and len(drawn) == 1:
-                series = [Series("in training", series[0].points, "after"), *_held_out(drawn[0])]
-            elif name == "Reward":
-                series += [
-                    replace(d, label=f"{s.run.name}, held out", colour=s.colour)
-                    for s in drawn
-                    for d in _held_out(s)[:1]
-                ]
-            if len(drawn) == 1 and name in PARTS and (more := PARTS[name](drawn[0])):
-                series = [Series("all", series[0].points, "after"), *more]
-            if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures
-                series = [Series(s.label, [(x, y * 1e6) for x, y in s.points], s.colour, s.dots) for s in series]
-                note += ", ×10⁻⁶"
-            shown.append(line_chart(name, series, shares=shares, note=note))
-        if len(drawn) == 1 and title == "Conversations":
-            shown.append(_stops(drawn[0]))
-        if len(drawn) == 1 and title == "Throughput and cost":
-            shown += [_time(drawn[0]), _episode_time(drawn[0])]
-        kept = [c for c in shown if c is not None]
-        if kept:
-            out.append(
-                tag(
-                    "section",
-                    tag("h2", title),
-                    tag("div", kept, class_="charts" if len(drawn) == 1 else "charts many"),
-                    id=title.split()[0].lower(),
-                )
-            )
-    return out
+def chart_sections(runs: Sequence[RunFigures]) -> list[tuple[str, str, Html | None]]:
+    """Sections, each an anchor, a name and its charts (None: there is nothing to draw), of one run or of several."""
+    return [(title.split()[0].lower(), title, _charts(title, charts, runs)) for title, charts in CHARTS]
 
 
-def _area(s: RunRows, title: str, note: str, parts: list[tuple[str, list[Point], str]]) -> Html | None:
+def _charts(title: str, charts: Sequence[Chart], runs: Sequence[RunFigures]) -> Html | None:
+    alone = runs[0] if len(runs) == 1 else None
+    measured = "Success" if any(points(s.rows, "success") for s in runs) else "Reward"
+    shown: list[Html | None] = []
+    never: list[str] = []
+    for name, line, shares, note in charts:
+        if alone is not None and name in ("Groups all solved", "Groups none solved", "Mixed", OBEYED):
+            if name == "Mixed":
+                shown.insert(1, _groups(alone))
+            continue
+        series = [Series(s.name, thin(line(s)), s.colour) for s in runs]
+        series = [s for s in series if s.points]
+        if not series:
+            continue
+        if name not in ("Success", "Reward") and not any(y for s in series for _, y in s.points):
+            never.append(name.lower() if name[1:2].islower() else name)
+            continue
+        if name == measured and alone is not None:
+            series = [Series("in training", series[0].points, "after"), *_held_out(alone)]
+        elif name == measured:
+            told = [(s, _held_out(s)[:1]) for s in runs]
+            series += [replace(d, label=f"{s.name}, held out", colour=s.colour) for s, dots in told for d in dots]
+        if alone is not None and name in PARTS and (more := PARTS[name](alone)):
+            series = [Series("all", series[0].points, "after"), *more]
+        if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures
+            series = [Series(s.label, [(x, y * 1e6) for x, y in s.points], s.colour, s.dots) for s in series]
+            note += ", ×10⁻⁶"
+        shown.append(line_chart(name, series, shares=shares, note=note))
+    if alone is not None:
+        shown += {"Learning": _cold_start, "Conversations": _stops, "Throughput and cost": _times}.get(title, _none)(
+            alone
+        )
+    kept = [c for c in shown if c is not None]
+    if not kept and not never:
+        return None
+    return join(
+        _scatter(alone) if alone is not None and title == "Learning" and kept else None,
+        tag("div", kept, class_="charts" if alone is not None else "charts many") if kept else None,
+        tag("p", f"Always 0: {', '.join(never)}.", class_="soft") if never else None,
+    )
+
+
+def _scatter(s: RunFigures) -> Html:
+    size = next((b for r in s.rows if (b := as_figure(r.get("episodes")))), None)
+    on = f"{size:,.0f} fresh conversations" if size else "conversations"
+    text = (
+        f"{phase_name(s.phase).capitalize()}, step by step. Each step is measured on its own {on}, so single steps "
+        "scatter: the pale line is the step, the strong line a moving average. "
+        f"{'The agent is sampled, on training tasks, with the training customer.' if s.phase == 'rl' else ''}"
+    )
+    return tag("p", text, class_="soft")
+
+
+def _none(s: RunFigures) -> list[Html | None]:
+    return []
+
+
+def _cold_start(s: RunFigures) -> list[Html | None]:
+    loss = points(s.trained.get("cold_start", ()), "loss") if s.phase != "cold_start" else []
+    return [line_chart("Loss in the cold start", [Series("loss", thin(loss))], note=word("loss").meaning)]
+
+
+def _times(s: RunFigures) -> list[Html | None]:
+    return [_time(s), _episode_time(s)]
+
+
+def _area(s: RunFigures, title: str, note: str, parts: list[tuple[str, list[Point], str]]) -> Html | None:
     return area_chart(title, [Series(label, thin(line), colour) for label, line, colour in parts if line], note=note)
 
 
-def _groups(s: RunRows) -> Html | None:
+def _groups(s: RunFigures) -> Html | None:
     note = "only groups with mixed outcomes give a gradient"
     parts = (("all solved", "groups/all_correct", "after"), ("mixed", "groups/mixed", "mid"),
              ("none solved", "groups/all_wrong", "bad"))  # fmt: skip
     return _area(s, "Outcomes of groups", note, [(label, points(s.rows, name), c) for label, name, c in parts])
 
 
-def _stops(s: RunRows) -> Html | None:
+def _stops(s: RunFigures) -> list[Html | None]:
     names = sorted({k for r in s.rows for k, v in r.items() if k.startswith("stop/") and as_figure(v)})
     usual = [n for n in ("stop/user_stop", "stop/agent_stop", "stop/transfer") if n in names]
     names = usual + [n for n in names if n not in usual]
     if names == usual[:1]:
-        return None
+        return []
     parts = [(word(n).label.removeprefix("stop/"), filled(s, n), f"s{i}") for i, n in enumerate(names)]
-    return _area(s, "Stop reasons", "how conversations end", parts)
+    return [_area(s, "Stop reasons", "how conversations end", parts)]
 
 
-def filled(s: RunRows, name: str) -> list[Point]:
+def filled(s: RunFigures, name: str) -> list[Point]:
     """A share at every step, 0 where a row does not tell it, so that shares can be stacked."""
     return [(x, as_figure(r.get(name)) or 0.0) for r in s.rows if (x := as_figure(r.get("step"))) is not None]
 
 
-def _time(s: RunRows) -> Html | None:
+def _time(s: RunFigures) -> Html | None:
     """Shares of a step's wall time; what is neither rollout nor update is evaluation, saving and waiting."""
     parts: dict[str, list[Point]] = {"rollout": [], "update": [], "the rest": []}
     before: float | None = None
@@ -305,7 +305,7 @@ def _time(s: RunRows) -> Html | None:
     return _area(s, "Where a step’s time goes", "the rest: evaluation, saving, waiting", shown)
 
 
-def _episode_time(s: RunRows) -> Html | None:
+def _episode_time(s: RunFigures) -> Html | None:
     names = ("time/agent", "time/user", "time/world")
     shown = []
     for i, name in enumerate(names):
@@ -316,3 +316,7 @@ def _episode_time(s: RunRows) -> Html | None:
                 line.append((x, (as_figure(row.get(name)) or 0.0) / whole))
         shown.append((name.removeprefix("time/").replace("world", "tools"), line, f"s{i}"))
     return _area(s, "Where a conversation’s time goes", "agent, simulated user and tools", shown)
+
+
+MORE = {"Learning": _cold_start, "Conversations": _stops, "Throughput and cost": _times}
+"""Charts of a single run, at the end of a section."""
