@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from muarl.basics.errors import CheckpointError, InfrastructureError, MuarlError
-from muarl.workers.cluster.calls import Failure, Lost, answer_now
+from muarl.models.buckets import Bucket, buckets
+from muarl.workers.cluster.calls import answer_now
 from muarl.workers.cluster.runtime import find
 from muarl.workers.cluster.sampler_actor import GroupMembership, Posted
-from muarl.workers.cluster.weights import Bucket, flatten, pack, unpack
+from muarl.workers.failures import Failure, Lost
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -153,7 +154,7 @@ class RemoteWeights:
         import ray
 
         for reference in self._learner.ask("publish", BUCKET):
-            yield from unpack([ray.get(reference)])
+            yield from ray.get(reference).tensors()
 
     async def publish(self, size: int, *, adapter: bool = False) -> list[Any]:
         """References to all weights (or the adapter's alone) in the cluster's object store, as buckets of ``size``
@@ -246,7 +247,7 @@ class LearnerActor:
         try:
             found = cast(Any, self._there).adapter().items() if adapter else self._there.weights()
             if self._rank == 0:
-                return [ray.put(bucket) for bucket in pack(found, size)]
+                return [ray.put(bucket) for bucket in buckets(found, size)]
             for _ in found:
                 pass
         except MuarlError as problem:
@@ -267,13 +268,13 @@ class LearnerActor:
                 for _ in found:
                     pass
                 return [None]
-            for entries, data in flatten(found, size):
+            for bucket in buckets(found, size):
                 try:
                     if group is not None:
-                        group.send(entries, data)
+                        group.send(bucket)
                 except GroupBroken as broken:
                     group, problem = None, str(broken)
-                self._kept.append(Bucket(entries, data.cpu().numpy()))
+                self._kept.append(bucket.on_cpu())
             if group is not None:
                 group.end()
         except GroupBroken as broken:
@@ -287,18 +288,18 @@ class LearnerActor:
         the board says so to them."""
         import ray
 
-        buckets = []
+        posted = []
         self._kept.reverse()
         try:
             while self._kept:
-                buckets.append(ray.put(self._kept.pop()))
+                posted.append(ray.put(self._kept.pop()))
         except Exception as problem:  # whatever it was, nobody shall wait for these weights
             self._kept = []
             why = f"the weights of version {version} were not put into the object store: {problem}"
             log.warning("%s", why)
             ray.get(find(board).fail.remote(version, why))
         else:
-            ray.get(find(board).post.remote(Posted(version, buckets, lora)))
+            ray.get(find(board).post.remote(Posted(version, posted, lora)))
 
     @property
     def _there(self) -> Learner:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.inference.base import PolicySampler, Sampled, SamplingParams, SleepingSampler, Weights
-from muarl.workers.cluster.calls import Failure, Lost, answer
+from muarl.models.buckets import Bucket
+from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.runtime import find
-from muarl.workers.cluster.weights import Bucket, unpack
+from muarl.workers.failures import Failure, Lost
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -199,8 +200,9 @@ class SamplerActor:
             if found is None:
                 self._version = 0
                 return self._sampler
-            buckets = await _fetched(found.buckets, self._seconds)
-            await self._sampler.update(_weights(lambda: unpack(buckets), found.lora), found.version)
+            got = await _fetched(found.buckets, self._seconds)
+            tensors = _weights(lambda: (one for bucket in got for one in bucket.tensors()), found.lora)
+            await self._sampler.update(tensors, found.version)
             self._version = found.version
             return self._sampler
 

@@ -18,10 +18,11 @@ from muarl.basics.errors import MuarlError
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import LocalExecutor, Requests
 from muarl.types.episode import Episode, StopReason
-from muarl.workers.cluster.calls import Failure, Lost, answer
+from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.crew import PAUSE, Crew
 from muarl.workers.cluster.runtime import find
 from muarl.workers.cluster.samplers import forget
+from muarl.workers.failures import Failure, Lost
 
 log = logging.getLogger(__name__)
 
