@@ -21,7 +21,7 @@ from torch import Tensor
 
 from muarl.learning.process_group import host_store
 from muarl.models.buckets import buckets
-from muarl.workers.cluster.transport import SHARED_MEMORY, GroupBroken, GroupKind, WeightGroup, give_up, join_group
+from muarl.workers.cluster.transport import GroupBroken, GroupKind, WeightGroup, give_up, join_group
 
 CPU = torch.device("cpu")
 BOTH = pytest.mark.parametrize("kind", ["broadcast", "ipc"])
@@ -123,7 +123,7 @@ def test_a_shared_buffer_leaves_no_file() -> None:
 
 def buffers() -> list[Path]:
     """Files of shared buffers that this process has made."""
-    return list(SHARED_MEMORY.glob(f"muarl-buffer-{os.getpid()}-*"))
+    return list(Path("/dev/shm").glob(f"muarl-buffer-{os.getpid()}-*"))
 
 
 @BOTH

@@ -49,11 +49,11 @@ class Calls(ABC):
         return len(self._waiting)
 
     @contextmanager
-    def call(self, verb: str, fields: Mapping[str, Any], payload: bytes = b"") -> Iterator[Call]:
+    def call(self, verb: str, fields: Mapping[str, Any], payload: bytes = b"") -> Iterator[NumberedCall]:
         """A call, whose answers can be had within the block."""
         if self.lost is not None:
             raise self.failure()
-        call = Call(self, next(self._numbers), asyncio.Queue())
+        call = NumberedCall(self, next(self._numbers), asyncio.Queue())
         self._waiting[call.number] = call.frames
         try:
             call.say(verb, fields, payload)
@@ -109,7 +109,7 @@ class Calls(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NumberedCall:
     """One call, and the frames that have come for it."""
 
     calls: Calls

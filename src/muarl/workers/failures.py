@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from muarl.basics import errors
 from muarl.basics.errors import InfrastructureError, MuarlError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Lost(Exception):
@@ -38,3 +44,24 @@ class Failure:
             return InfrastructureError(self.text, boundary=self.boundary, retryable=self.retryable)
         kind = getattr(errors, self.kind, MuarlError)
         return kind(self.text) if isinstance(kind, type) and issubclass(kind, MuarlError) else MuarlError(self.text)
+
+
+def answering(method: Method) -> Method:
+    """An actor's method whose MuarlErrors are answers, as ``Failure``: Ray would raise them as its own, without their
+    words."""
+
+    @wraps(method)
+    def now(*arguments: Any) -> Any:
+        try:
+            return method(*arguments)
+        except MuarlError as problem:
+            return Failure.of(problem)
+
+    @wraps(method)
+    async def later(*arguments: Any) -> Any:
+        try:
+            return await method(*arguments)
+        except MuarlError as problem:
+            return Failure.of(problem)
+
+    return cast(Method, later if inspect.iscoroutinefunction(method) else now)

@@ -26,8 +26,9 @@ from muarl.basics.child import Lifeline
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.frames import WireError, receive, send
 from muarl.basics.keys import is_loopback, read_secret
+from muarl.basics.system import shared_memory
 from muarl.inference.vllm import wire
-from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, VllmSettings, shared_memory_works
+from muarl.inference.vllm.settings import PREFIX, VllmSettings
 
 if TYPE_CHECKING:
     from muarl.inference.vllm.core import Core
@@ -160,8 +161,7 @@ class RpcServer:
         if len(pieces) > 2 or not all(NAME.fullmatch(p) for p in pieces):
             raise ConfigError(f"{name!r} cannot be the name of an upload")
         if self._folder is None:
-            where = SHARED_MEMORY if shared_memory_works() else None
-            self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=where))
+            self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=shared_memory()))
         return self._folder.joinpath(*pieces)
 
 

@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, shared_memory_works
+from muarl.basics.system import shared_memory
+from muarl.inference.vllm.settings import PREFIX
 from muarl.models.buckets import parts
 
 SHARD_BYTES = 2 << 30
@@ -30,7 +31,7 @@ class WeightFiles:
 
     def __init__(self, where: Path | None = None, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
-        parent = where or (SHARED_MEMORY if shared_memory_works() else Path(tempfile.gettempdir()))
+        parent = where or shared_memory() or Path(tempfile.gettempdir())
         try:
             parent.mkdir(parents=True, exist_ok=True)
             _sweep(parent)

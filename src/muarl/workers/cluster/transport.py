@@ -26,6 +26,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from muarl.basics.system import shared_memory
 from muarl.learning.process_group import LOOPBACK, use_loopback
 from muarl.models.buckets import Bucket
 
@@ -38,7 +39,6 @@ AT_EXIT = 5.0
 the interpreter goes down would abort the process."""
 NEVER = timedelta(days=1)
 """PyTorch would end the whole process where NCCL waits longer than it is told; waiting ends here before that."""
-SHARED_MEMORY = Path("/dev/shm")
 
 
 class GroupBroken(Exception):
@@ -275,8 +275,7 @@ class SharedGroup(WeightGroup):
 
 
 def _shared_memory(size: int) -> tuple[Path, Tensor]:
-    where = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
-    descriptor, name = tempfile.mkstemp(dir=where, prefix=f"muarl-buffer-{os.getpid()}-")
+    descriptor, name = tempfile.mkstemp(dir=shared_memory(), prefix=f"muarl-buffer-{os.getpid()}-")
     path = Path(name)
     try:
         if hasattr(os, "posix_fallocate"):  # without it a full shared memory ends the process when it is written to
