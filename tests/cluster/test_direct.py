@@ -21,12 +21,12 @@ from muarl.learning.lora import AdaptedWeights
 from muarl.learning.process_group import host_store
 from muarl.learning.settings import LoraSettings
 from muarl.workers.cluster import learners, sampler_actor, samplers
-from muarl.workers.cluster.calls import Failure, Lost
 from muarl.workers.cluster.direct import DirectRoute
 from muarl.workers.cluster.learners import LearnerActor, RemoteWeights
 from muarl.workers.cluster.sampler_actor import Board, SamplerActor
 from muarl.workers.cluster.samplers import ClusterSampler
 from muarl.workers.cluster.transport import GroupKind
+from muarl.workers.failures import Failure, Lost
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 SECONDS = 60.0

@@ -15,8 +15,8 @@ from muarl.basics.errors import DataError, MuarlError
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import Rollout, RolloutError, collect_groups, rollout
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
-from muarl.workers.cluster.calls import Lost
 from muarl.workers.cluster.workers import ClusterExecutor
+from muarl.workers.failures import Lost
 from support.toy_shop import toy_task
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.basics.seeds import derive_seed
 from muarl.inference.base import Sampled, SamplingParams
-from muarl.workers.cluster.calls import Failure, Lost
 from muarl.workers.cluster.samplers import ActorRemote, RoutedSampler
+from muarl.workers.failures import Failure, Lost
 
 PARAMS = SamplingParams(8, seed=1)
 

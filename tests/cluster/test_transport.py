@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from muarl.learning.process_group import host_store
-from muarl.workers.cluster.transport import SHARED_MEMORY, GroupBroken, GroupKind, WeightGroup, give_up, join_group
-from muarl.workers.cluster.weights import flatten
+from muarl.models.buckets import buckets
+from muarl.workers.cluster.transport import GroupBroken, GroupKind, WeightGroup, give_up, join_group
 
 CPU = torch.device("cpu")
 BOTH = pytest.mark.parametrize("kind", ["broadcast", "ipc"])
@@ -77,9 +77,9 @@ def together(deeds: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def send(group: WeightGroup, named: Named, size: int = 4096) -> None:
-    for entries, data in flatten(named, size):
-        assert len(data) <= size or len(entries) == 1
-        group.send(entries, data)
+    for bucket in buckets(named, size):
+        assert len(bucket.data) <= size or len(bucket.entries) == 1
+        group.send(bucket)
     group.end()
 
 
@@ -123,7 +123,7 @@ def test_a_shared_buffer_leaves_no_file() -> None:
 
 def buffers() -> list[Path]:
     """Files of shared buffers that this process has made."""
-    return list(SHARED_MEMORY.glob(f"muarl-buffer-{os.getpid()}-*"))
+    return list(Path("/dev/shm").glob(f"muarl-buffer-{os.getpid()}-*"))
 
 
 @BOTH

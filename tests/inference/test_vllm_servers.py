@@ -19,12 +19,13 @@ from muarl.agents.sampled import SampledAgent
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.inference.base import PolicySampler, SamplingParams
-from muarl.inference.vllm.nccl import NcclGroup, parts_of
+from muarl.inference.vllm.nccl import NcclGroup, announcement
 from muarl.inference.vllm.pool import Patience, ServerPlan, VllmPool
-from muarl.inference.vllm.process import ServerProcess
+from muarl.inference.vllm.process import start_server
 from muarl.inference.vllm.server import TOKEN, bind
 from muarl.inference.vllm.servers import Transport, VllmServers, connect_servers, start_servers
 from muarl.inference.vllm.settings import VllmSettings
+from muarl.models.buckets import parts
 from muarl.rollouts.episode_runner import requests_for
 from muarl.types.episode import Verdict
 from support import fake_vllm
@@ -39,7 +40,7 @@ SCRIPT = Path(fake_vllm.__file__)
 
 def launch(number, address, log, *options):
     command = [sys.executable, str(SCRIPT), address, *options]
-    return ServerProcess(command, {TOKEN: launch.token}, log)
+    return start_server(command, {TOKEN: launch.token}, log)
 
 
 def servers(tmp_path, count=2, patience=QUICK, options=(), **more) -> VllmServers:
@@ -206,11 +207,11 @@ def test_a_server_that_never_comes_up_is_not_waited_for_for_ever(tmp_path):
     plan = ServerPlan(
         "server 0",
         str(tmp_path / "0"),
-        lambda: ServerProcess([sys.executable, "-c", "import time; time.sleep(600)"], {}, tmp_path / "log"),
+        lambda: start_server([sys.executable, "-c", "import time; time.sleep(600)"], {}, tmp_path / "log"),
     )
     with pytest.raises(InfrastructureError, match="was not up after 0.5 seconds"):
         VllmServers(VllmPool([plan], "t", replace(QUICK, start=0.5)))
-    plan = ServerPlan("server 0", str(tmp_path / "0"), lambda: ServerProcess(["/none"], {}, tmp_path / "log"))
+    plan = ServerPlan("server 0", str(tmp_path / "0"), lambda: start_server(["/none"], {}, tmp_path / "log"))
     with pytest.raises(InfrastructureError, match="could not be started"):
         VllmServers(VllmPool([plan], "t", QUICK))
 
@@ -237,7 +238,7 @@ def test_servers_of_others_get_weights_over_the_wire_and_are_found_again(tmp_pat
         assert sampled.ids[1] == 3
         waiting = asyncio.create_task(sampler.sample([SLOW], PARAMS, session="a"))
         await asyncio.sleep(0.1)
-        server.kill()
+        server.end(0)
         with pytest.raises(InfrastructureError, match="was lost"):
             await waiting
 
@@ -257,7 +258,7 @@ def test_servers_of_others_get_weights_over_the_wire_and_are_found_again(tmp_pat
     for client in (sampler, other):
         asyncio.run(client.aclose())
     assert second.ended is None  # it is not ours to stop
-    second.stop(5)
+    second.end(5)
     with pytest.raises(InfrastructureError, match="was not up after 0.3 seconds|could not be reached"):
         connect_servers([address], token="t", patience=replace(QUICK, start=0.3))
     with pytest.raises(ConfigError, match="no HOST:PORT"):
@@ -276,9 +277,9 @@ def test_servers_end_when_nobody_holds_them_and_when_their_owner_is_killed(tmp_p
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from muarl.inference.vllm.process import ServerProcess\n"
+        "from muarl.inference.vllm.process import start_server\n"
         "from muarl.inference.vllm.server import TOKEN\n"
-        "s = ServerProcess([sys.executable, sys.argv[1], sys.argv[2]], {TOKEN: 't'}, Path(sys.argv[3]))\n"
+        "s = start_server([sys.executable, sys.argv[1], sys.argv[2]], {TOKEN: 't'}, Path(sys.argv[3]))\n"
         "print(s.pid, flush=True)\n"
         "time.sleep(600)\n"
     )
@@ -332,10 +333,10 @@ class Users:
 
 def test_nccl_parts_hold_all_weights_in_order():
     tensors = [(f"w{n}", torch.zeros(n + 1)) for n in range(6)]
-    parts = list(parts_of(tensors, limit=32))
-    assert [n for p in parts for n, _ in p.tensors] == [n for n, _ in tensors]
-    assert all(sum(t.numel() * 4 for _, t in p.tensors) <= 32 or len(p.tensors) == 1 for p in parts)
-    assert parts[0].announcement == {
+    found = list(parts(tensors, 32))
+    assert [n for part in found for n, _ in part] == [n for n, _ in tensors]
+    assert all(sum(t.numel() * 4 for _, t in part) <= 32 or len(part) == 1 for part in found)
+    assert announcement(found[0]) == {
         "names": ["w0", "w1", "w2"],
         "dtype_names": ["float32"] * 3,
         "shapes": [[1], [2], [3]],
@@ -353,7 +354,7 @@ class FakeGroup(NcclGroup):
         self._members = list(links)
 
     def _send(self, part):
-        self.sent.extend(n for n, _ in part.tensors)
+        self.sent.extend(n for n, _ in part)
         if "broken" in self.sent:
             raise RuntimeError("NCCL error: unhandled system error")
 

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
+from muarl.basics.frames import WireError, receive, send
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.link import Link
@@ -31,9 +32,9 @@ def test_what_is_no_number_is_refused():
         wire.unpack_request(fields, b"123")
     with pytest.raises(ConfigError, match="32 bits"):
         wire.pack_request([1 << 40], SamplingParams(7))
-    with pytest.raises(wire.WireError):
+    with pytest.raises(WireError):
         wire.unpack_sampled({"finish": "stop", "version": 1}, b"1" * 13)
-    with pytest.raises(wire.WireError):
+    with pytest.raises(WireError):
         wire.unpack_sampled({"finish": "why", "version": 1}, b"1" * 12)
 
 
@@ -116,9 +117,9 @@ async def test_nobody_without_the_token_is_served():
         # Somebody who does not greet: a request is not even read.
         host, port = server.address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        await wire.receive(reader)
-        wire.send(writer, {"id": 1, "op": "sample"})
-        answer, _ = await wire.receive(reader)
+        await receive(reader)
+        send(writer, {"id": 1, "op": "sample"})
+        answer, _ = await receive(reader)
         assert "refused" in answer
         assert await reader.read() == b""
         writer.close()
@@ -127,9 +128,9 @@ async def test_nobody_without_the_token_is_served():
 
 async def test_a_server_that_does_not_know_the_token_is_not_believed():
     async def rogue(reader, writer):
-        wire.send(writer, {"hello": "1"})
-        await wire.receive(reader)
-        wire.send(writer, {"proof": "yes"})
+        send(writer, {"hello": "1"})
+        await receive(reader)
+        send(writer, {"proof": "yes"})
 
     server = await asyncio.start_server(rogue, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -150,7 +151,7 @@ async def test_garbage_ends_the_connection_and_not_the_server(bytes_):
     async with Running() as server:
         host, port = server.address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        await wire.receive(reader)
+        await receive(reader)
         writer.write(bytes_ + b"[]")
         writer.write_eof()
         async with asyncio.timeout(5):
@@ -177,14 +178,16 @@ async def test_uploads_cannot_leave_their_folder():
 async def test_parts_of_an_update_arrive_in_order_and_a_lost_learner_ends_it():
     async with Running() as server:
         link = await Link.open("it", server.address, "secret", 5)
-        number, answer = link.start("receive", {"version": 4})
-        link.part(number, {"names": ["a", "b"]})
-        link.part(number, {"names": ["c"]})
-        link.part(number, {})
-        assert (await answer)[0]["version"] == 4
+        with link.call("receive", {"version": 4}) as call:
+            for names in (["a", "b"], ["c"]):
+                call.say("part", {"tensors": {"names": names}})
+            call.say("part", {"tensors": {}})
+            assert (await call.answer())[0]["version"] == 4
         assert server.core.value == 3.0
-        link.start("receive", {"version": 5})
-        link.break_off("gone")
+        with link.call("receive", {"version": 5}) as call:
+            link.break_off("gone")
+            with pytest.raises(InfrastructureError, match="it was lost: gone"):
+                await call.answer()
         other = await Link.open("it", server.address, "secret", 5)
         assert (await other.ask("ping", seconds=5))[0]["version"] == 4
         other.break_off("done")

@@ -16,12 +16,12 @@ import pytest
 import torch
 
 from muarl.basics.errors import MuarlError
+from muarl.models.buckets import SharedWeights
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import rollout
 from muarl.types.episode import Episode
 from muarl.workers.processes.executor import PooledSampler, PoolExecutor, divided
 from muarl.workers.processes.pool import TRIES, ProcessPool
-from muarl.workers.processes.weights import SharedWeights
 from support.toy_shop import toy_task
 
 STUB = "support.playing_child"
@@ -291,7 +291,7 @@ def test_shared_memory_holds_what_was_written() -> None:
         "c": torch.zeros(2, dtype=torch.bfloat16),
     }
     shared = SharedWeights.like(tensors.items())
-    seen = SharedWeights(shared.entries, shared.descriptor)
+    seen = SharedWeights(shared.bucket.table, shared.descriptor)
     assert all(torch.equal(seen.tensors[name], tensor) for name, tensor in tensors.items())
     shared.write([("a", torch.ones(3, 5))])
     assert torch.equal(seen.tensors["a"], torch.ones(3, 5))

@@ -83,12 +83,13 @@ class FakeCore:
 
 
 def main() -> int:
-    from muarl.inference.vllm.server import TOKEN, Lifeline, bind, serve
+    from muarl.basics.child import Lifeline
+    from muarl.inference.vllm.server import GRACE, TOKEN, bind, serve
 
     if "--fail" in sys.argv:
         sys.stderr.write("INFO: loading\nRuntimeError: " + sys.argv[-1] + "\nINFO: bye\n")
         return 1
-    lifeline = Lifeline()
+    lifeline = Lifeline(GRACE)
     asyncio.run(serve(FakeCore(), bind(sys.argv[1]), os.environ[TOKEN], lifeline))
     return 0
 

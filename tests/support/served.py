@@ -12,7 +12,7 @@ from muarl.basics.web.addresses import ServerAddress
 from muarl.basics.web.guard import Access
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl_tools.serve_environments.http import OPEN, make_app
+from muarl_tools.serve_environments.http import make_app
 from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
 from support.toy_shop import Lines, Toy, toy_task
 
@@ -46,7 +46,7 @@ def toy(name: str = "toy") -> Environment:
 async def serving(*environments: Environment, **served: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Any]]:
     """A client of a service in this event loop, without sockets."""
     service = EnvironmentService(ServedEnvironments(environments=environments, **served))
-    app = make_app(service, Access(ServerAddress("127.0.0.1", 80), TOKEN, open=OPEN))
+    app = make_app(service, Access(ServerAddress("127.0.0.1", 80), TOKEN, open=("/health",)))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app),
         base_url="http://127.0.0.1",

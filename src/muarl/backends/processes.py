@@ -25,12 +25,11 @@ from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import Player
 from muarl.environments.registry import approve, approved
+from muarl.models.buckets import SharedWeights
 from muarl.rollouts.rollout import PlayEpisode
 from muarl.users.base import UserFactory
-from muarl.workers.cluster.weights import Entry
 from muarl.workers.processes.executor import PooledSampler, PoolExecutor
 from muarl.workers.processes.pool import ProcessPool
-from muarl.workers.processes.weights import SharedWeights
 
 if TYPE_CHECKING:
     from muarl.inference.torch_engine import TorchEngine
@@ -123,8 +122,7 @@ class PolicyPlayers:
         set_up(int(told["threads"]), config.seed)
         self._config, self._compute = config, Compute.of(config)
         self._policy = load_model(config.model)
-        entries = [Entry(name, dtype, tuple(shape), start, size) for name, dtype, shape, start, size in told["entries"]]
-        shared = SharedWeights(entries, descriptor).tensors
+        shared = SharedWeights(told["weights"], descriptor).tensors
         for name, parameter in self._policy.model.named_parameters():
             parameter.data = shared[name]
         self._chat = model_format(self._policy.tokenizer, config.model)

@@ -1,1 +1,1 @@
-"""What every part needs and nothing of it knows of agents: errors, files, seeds, keys, the web."""
+"""What every part needs and nothing of it knows of agents: errors, files, seeds, keys, child processes, the web."""

@@ -56,6 +56,12 @@ def usable_cores() -> float:
         return cores
 
 
+def shared_memory() -> Path | None:
+    """This machine's shared memory, where it looks like a folder that can be written to."""
+    folder = Path("/dev/shm")
+    return folder if folder.is_dir() and os.access(folder, os.W_OK) else None
+
+
 def process_seconds() -> float:
     """Wall seconds since this process began, imports included; where that is not known, since this module came in."""
     try:

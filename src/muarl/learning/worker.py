@@ -1,41 +1,45 @@
 """One process of a ``MultiProcessLearner``: ``python -m muarl.learning.worker FILE_DESCRIPTOR RANK``.
 
-It reads calls from the socket it inherited and answers each with (kind, result, version); see ``workers``.
+It reads calls from the socket it inherited and answers each; see ``messages``.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import traceback
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.child import Lifeline
 
-def main(connection: Connection, rank: int) -> None:
+
+def main(connection: socket.socket, rank: int) -> None:
     """Serve calls until the other side closes the connection."""
+    Lifeline()
+    from muarl.learning.messages import ERRORS, hear, say
+
     learner: Any = None
     while True:
         try:
-            method, argument = connection.recv()
+            call, tensors = hear(connection)
         except (EOFError, OSError):
             break
+        found: dict[str, Any] = {}
         try:
-            if method == "start":
-                learner = _start(argument, rank)
+            if call["method"] == "start":
+                learner = _start(call["argument"], rank)
                 result: Any = learner.names
             else:
-                result = _serve(learner, method, argument)
-            answer = ("done", result, learner.version)
+                result, found = _serve(learner, call["method"], call["argument"], tensors)
+            answer = {"kind": "done", "result": result, "version": learner.version}
         except Exception as problem:
-            from muarl.learning.workers import ERRORS
-
             kind = type(problem).__name__
-            known = kind in ERRORS
-            answer = (kind, str(problem) if known else traceback.format_exc(limit=-4), 0)
+            text = str(problem) if kind in ERRORS else traceback.format_exc(limit=-4)
+            answer = {"kind": kind, "result": text, "version": 0}
         try:
-            connection.send(answer)
+            say(connection, answer, found)
         except OSError:
             break
     # Without saying goodbye to the group: another process may be gone already.
@@ -48,6 +52,7 @@ def _start(told: dict[str, Any], rank: int) -> Any:
 
     from muarl.basics.errors import InfrastructureError
     from muarl.learning.fsdp import ShardedLearner
+    from muarl.learning.messages import SETTINGS, SHARDING
     from muarl.learning.process_group import use_loopback, versions
 
     if told["versions"] != versions():
@@ -61,42 +66,38 @@ def _start(told: dict[str, Any], rank: int) -> Any:
     use_loopback()
     return ShardedLearner(
         Path(told["checkpoint"]),
-        told["settings"],
-        told["sharding"],
+        SETTINGS.validate_python(told["settings"]),
+        SHARDING.validate_python(told["sharding"]),
         rank=rank,
         world=told["world"],
         address=told["address"],
     )
 
 
-def _serve(learner: Any, method: str, argument: Any) -> Any:
-    import torch
+def _serve(learner: Any, method: str, argument: Any, tensors: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A call's result and tensors, of which only the first process gives any."""
+    from muarl.learning.messages import unpack_samples
+    from muarl.learning.state_files import parse_random
 
+    first = learner.rank == 0
     if method in ("sft_step", "policy_step"):
-        metrics = getattr(learner, method)(argument)
-        return metrics if learner.rank == 0 else None
+        metrics = getattr(learner, method)(unpack_samples(argument, tensors))
+        return (metrics if first else None), {}
     if method == "save":
-        path, extra, python, states = argument
-        generators = {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in states.items()}
-        learner.save(Path(path), extra, caller=(python, generators))
-        return None
+        path, extra, python = argument
+        learner.save(Path(path), extra, caller=(parse_random(python), tensors))
+        return None, {}
     if method == "load":
         learner.load(Path(argument))
-        return None
+        return None, {}
     if method == "weight":
-        tensor = learner.weight(argument)
-        if learner.rank != 0:
-            return None
-        data = tensor.cpu().contiguous()
-        kind = str(data.dtype).removeprefix("torch.")
-        return kind, tuple(data.shape), data.view(torch.uint8).numpy().tobytes()
+        weight = learner.weight(argument)
+        return None, {argument: weight.cpu()} if first else {}
     if method == "adapter":
-        found = learner.adapter()
-        return (
-            {n: (tuple(t.shape), t.float().numpy().tobytes()) for n, t in found.items()} if learner.rank == 0 else None
-        )
+        adapter = learner.adapter()
+        return None, {name: tensor.float() for name, tensor in adapter.items()} if first else {}
     raise ValueError(f"no such call: {method}")
 
 
 if __name__ == "__main__":
-    main(Connection(int(sys.argv[1])), int(sys.argv[2]))
+    main(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

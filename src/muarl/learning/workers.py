@@ -7,29 +7,26 @@ none is left running. Children end by themselves when this process is gone.
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import socket
-import struct
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from multiprocessing.connection import Connection, wait
+from contextlib import suppress
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
+from muarl.basics.child import Child, end_all
+from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.frames import WireError
 from muarl.learning.checkpoint_folders import check_kind
 from muarl.learning.checkpoints import check_sums
 from muarl.learning.lora import AdaptedWeights
+from muarl.learning.messages import ERRORS, SETTINGS, SHARDING, Tensors, hear, pack_samples, say
 from muarl.learning.packing import Sample
 from muarl.learning.process_group import ShardingConfig, host_store, versions
 from muarl.learning.settings import LearnerConfig
@@ -37,16 +34,8 @@ from muarl.learning.state_files import LearnerProgress, StateReader, global_gene
 from muarl.learning.steps import Metrics
 from muarl.models.weights import as_stored
 
-ERRORS: dict[str, type[Exception]] = {
-    "CheckpointError": CheckpointError,
-    "ConfigError": ConfigError,
-    "MuarlError": MuarlError,
-    "ValueError": ValueError,
-}
-"""What a child may raise that leaves the group as it was, so that it continues."""
 GRACE = 10.0
 """Seconds that the others have to report the same problem, or a process to end when asked."""
-TAIL = 2000
 CPU = torch.device("cpu")
 
 
@@ -80,19 +69,24 @@ class MultiProcessLearner:
         self._lock = threading.Lock()
         store, address = host_store(port=port)
         self._store = store
-        self._children = [_Child(rank, self._sharding.deadline) for rank in range(processes)]
+        self._children = [
+            Child.module(f"process {rank} of {processes}", "muarl.learning.worker", rank) for rank in range(processes)
+        ]
         self._finalizer = weakref.finalize(self, _end, self._children)
+        for child in self._children:
+            # Also a message in the middle of which the other side stands still must come to an end.
+            child.connection.settimeout(self._sharding.deadline)
         threads = max(1, torch.get_num_threads() // processes)
         start = {
             "checkpoint": str(checkpoint),
-            "settings": settings,
-            "sharding": self._sharding,
+            "settings": SETTINGS.dump_python(settings, mode="json"),
+            "sharding": SHARDING.dump_python(self._sharding, mode="json"),
             "world": processes,
             "address": address,
             "threads": threads if self._sharding.device == "cpu" else None,
             "versions": versions(),
         }
-        self._names: list[str] = self._ask("start", start)
+        self._names: list[str] = self._ask("start", start)[0]
         kind = check_kind(Path(checkpoint))
         self._family = None if kind is None else kind.family
 
@@ -102,18 +96,17 @@ class MultiProcessLearner:
 
     def sft_step(self, samples: Sequence[Sample]) -> Metrics:
         """See ``Stepper.sft_step``."""
-        metrics: Metrics = self._ask("sft_step", list(samples))
+        metrics: Metrics = self._ask("sft_step", *pack_samples(samples))[0]
         return metrics
 
     def policy_step(self, samples: Sequence[Sample]) -> Metrics:
         """See ``Stepper.policy_step``."""
-        metrics: Metrics = self._ask("policy_step", list(samples))
+        metrics: Metrics = self._ask("policy_step", *pack_samples(samples))[0]
         return metrics
 
     def save(self, path: Path, extra: Mapping[str, Any] | None = None) -> Path:
         """See ``ShardedLearner.save``; the random states that are kept are this process's."""
-        generators = {name: state.numpy().tobytes() for name, state in global_generators(CPU).items()}
-        self._ask("save", (str(path), dict(extra or {}), random.getstate(), generators))
+        self._ask("save", (str(path), dict(extra or {}), random.getstate()), global_generators(CPU))
         return Path(path)
 
     def load(self, path: Path) -> dict[str, Any]:
@@ -133,73 +126,67 @@ class MultiProcessLearner:
         return self._whole if self._lora is None else AdaptedWeights(self._whole, self._adapter, self._lora)
 
     def _adapter(self) -> dict[str, Tensor]:
-        found = self._ask("adapter", None)
-        return {
-            n: torch.frombuffer(bytearray(data), dtype=torch.float32).view(shape) for n, (shape, data) in found.items()
-        }
+        return dict(self._ask("adapter")[1])
 
     def _whole(self) -> Iterator[tuple[str, Tensor]]:
         return as_stored(self._parameters(), self._family)
 
     def _parameters(self) -> Iterator[tuple[str, Tensor]]:
         for name in self._names:
-            kind, shape, data = self._ask("weight", name)
-            yield name, torch.frombuffer(bytearray(data), dtype=getattr(torch, kind)).view(shape)
+            yield name, self._ask("weight", name)[1][name]
 
     def close(self) -> None:
         """End the processes. Safe to call again, or after a failure."""
         self._finalizer()
 
-    def _ask(self, method: str, argument: Any) -> Any:
-        """Call a method in every process and return the first one's result."""
+    def _ask(self, method: str, argument: Any = None, tensors: Tensors | None = None) -> tuple[Any, Tensors]:
+        """Call a method in every process and return the first one's result and tensors."""
         with self._lock:
             if not self._finalizer.alive:
                 raise _lost("the learner's processes have ended, here or after an earlier failure: start the run again")
             try:
-                return self._call(method, argument)
+                return self._call(method, argument, tensors or {})
             except BaseException as problem:
                 if type(problem) not in ERRORS.values():
                     self._finalizer()
                 raise
 
-    def _call(self, method: str, argument: Any) -> Any:
+    def _call(self, method: str, argument: Any, tensors: Tensors) -> tuple[Any, Tensors]:
         deadline = time.monotonic() + self._sharding.deadline
         for child in self._children:
-            child.send(method, argument)
-        answers: dict[int, tuple[str, Any, int]] = {}
+            with suppress(OSError):  # it has ended; receiving says so
+                say(child.connection, {"method": method, "argument": argument}, tensors)
+        answers: dict[int, _Answer] = {}
         failure: str | None = None
         while len(answers) < len(self._children):
             left = deadline - time.monotonic()
-            waiting = [c for c in self._children if c.rank not in answers]
-            ready = wait([c.connection for c in waiting], max(0.0, left))
+            waiting = {rank: c for rank, c in enumerate(self._children) if rank not in answers}
+            ready = wait([child.connection for child in waiting.values()], max(0.0, left))
             if not ready:
                 if failure is not None:
                     break
-                ranks = ", ".join(str(c.rank) for c in waiting)
+                ranks = ", ".join(map(str, waiting))
                 raise self._gone(
                     method,
                     f"{method} did not end within {self._sharding.deadline:.0f} seconds (learner.deadline) in process "
                     f"{ranks} of {len(self._children)}: raise the deadline if it was still at work.",
                 )
-            for child in waiting:
+            for rank, child in waiting.items():
                 if child.connection in ready:
-                    answers[child.rank] = child.receive(method)
-                    if answers[child.rank][0] != "done" and failure is None:
-                        failure = answers[child.rank][0]
+                    answers[rank] = answer = _answer(child)
+                    if answer.kind != "done" and failure is None:
+                        failure = answer.kind
                         deadline = min(deadline, time.monotonic() + GRACE)
         if failure is None:
-            _, result, self._version = answers[0]
-            return result
-        kinds = {kind for kind, _, _ in answers.values()}
-        if len(answers) == len(self._children) and kinds <= ERRORS.keys():
-            kind, text, _ = answers[min(answers)]
-            raise ERRORS[kind](text)
-        rank, (kind, text, _) = next((r, a) for r, a in sorted(answers.items()) if a[0] != "done")
+            self._version = answers[0].version
+            return answers[0].result, answers[0].tensors
+        if len(answers) == len(self._children) and all(answer.kind in ERRORS for answer in answers.values()):
+            first = answers[min(answers)]
+            raise ERRORS[first.kind](first.result)
         # Where one process is lost the others only say that their connection broke: what matters is who was first.
-        vanished = [(r, a) for r, a in sorted(answers.items()) if a[0] == "lost"]
-        if vanished:
-            rank, (kind, text, _) = vanished[0]
-        raise self._gone(method, f"process {rank} of {len(self._children)} failed in {method}: {text}")
+        failed = [rank for rank, answer in sorted(answers.items()) if answer.kind != "done"]
+        rank = next((rank for rank in failed if answers[rank].kind == "lost"), failed[0])
+        raise self._gone(method, f"{self._children[rank].name} failed in {method}: {answers[rank].result}")
 
     def _gone(self, method: str, text: str) -> InfrastructureError:
         if method == "start":
@@ -210,75 +197,28 @@ class MultiProcessLearner:
         )
 
 
-class _Child:
-    """One process, its end of a socket pair, and a file with what it says on standard error."""
+class _Answer(NamedTuple):
+    """What a process answered. ``kind``: see ``messages``, or "lost"."""
 
-    def __init__(self, rank: int, patience: float) -> None:
-        self.rank = rank
-        mine, theirs = socket.socketpair()
-        # Also a message in the middle of which the other side stands still must come to an end.
-        limit = struct.pack("ll", int(patience), int(patience % 1 * 1e6))
-        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-            mine.setsockopt(socket.SOL_SOCKET, option, limit)
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        try:
-            # A session of its own: an interrupt at the keyboard is this process's to handle, not each child's.
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "muarl.learning.worker", str(theirs.fileno()), str(rank)],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stderr=self.log,
-                env=environment,
-                start_new_session=True,
-            )
-        finally:
-            theirs.close()
-        self.connection = Connection(mine.detach())
-
-    def send(self, method: str, argument: Any) -> None:
-        try:
-            self.connection.send((method, argument))
-        except OSError:
-            pass  # it has ended; receiving says so
-
-    def receive(self, method: str) -> tuple[str, Any, int]:
-        """(kind, result or text, version): kind is "done", the name of an exception, or "lost"."""
-        try:
-            answer: tuple[str, Any, int] = self.connection.recv()
-            return answer
-        except (EOFError, OSError):
-            return "lost", self._last_words(), 0
-
-    def _last_words(self) -> str:
-        try:
-            code = self.process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            return "it closed its connection"
-        how = f"it was killed by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
-        self.log.seek(0, os.SEEK_END)
-        self.log.seek(max(0, self.log.tell() - TAIL))
-        said = self.log.read().decode(errors="replace").strip()
-        return f"{how}; its last words: {said}" if said else how
-
-    def end(self, until: float) -> None:
-        self.connection.close()
-        try:
-            self.process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
+    kind: str
+    result: Any
+    version: int
+    tensors: Tensors
 
 
-def _end(children: Sequence[_Child]) -> None:
-    """End all children: a moment for those that are idle, then by force."""
+def _answer(child: Child) -> _Answer:
+    try:
+        value, tensors = hear(child.connection)
+        return _Answer(value["kind"], value["result"], value["version"], tensors)
+    except (EOFError, OSError, WireError):
+        return _Answer("lost", f"it {child.fate()}", 0, {})
+
+
+def _end(children: Sequence[Child]) -> None:
+    """End all children, those that are at work, too."""
     for child in children:
-        if child.process.poll() is None:
-            child.process.terminate()
-    until = time.monotonic() + GRACE / 2
-    for child in children:
-        child.end(until)
+        child.cut_lifeline()
+    end_all(children)
 
 
 def _lost(text: str) -> InfrastructureError:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,10 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from muarl.basics.web.addresses import ServerAddress
 from muarl.basics.web.guard import Access, Guard
 from muarl.basics.web.json_api import exception_handlers, json_response, refused, stopping, unless_gone
-from muarl.basics.web.server import WebServer
+from muarl.basics.web.server import ServiceServer
 from muarl_tools.serve_environments.requests import (
     PlaceRequest,
     RunRequest,
@@ -29,8 +27,6 @@ from muarl_tools.serve_environments.requests import (
 from muarl_tools.serve_environments.service import EnvironmentService
 from muarl_tools.serve_environments.tau import tau_routes
 
-OPEN = ("/health",)
-"""What needs no token."""
 PATHS = "No such path; there are /health, /environments, /tasks, /run and /sessions, and ART's /scenarios."
 
 
@@ -82,28 +78,14 @@ def make_app(service: EnvironmentService, access: Access) -> ASGIApp:
     return Guard(app, access, refused)
 
 
-class EnvironmentServer(WebServer):
-    """Serves an ``EnvironmentService`` over HTTP. It listens as soon as it is made; ``run`` answers.
+class EnvironmentServer(ServiceServer[EnvironmentService]):
+    """Serves an ``EnvironmentService``; see ``ServiceServer``."""
 
-    ``grace``: seconds that running conversations have to finish once the server is told to end. ``names``: further
-    names by which clients may call it. ``body``: most bytes of a request.
-    """
+    name = "muarl env serve"
 
-    def __init__(
-        self,
-        service: EnvironmentService,
-        listener: socket.socket,
-        *,
-        host: str = "127.0.0.1",
-        token: str,
-        grace: float = 30.0,
-        names: tuple[str, ...] = (),
-        body: int = 16 << 20,
-    ) -> None:
-        self.service = service
-        where = ServerAddress(host, int(listener.getsockname()[1]), names)
-        access = Access(where, token, open=OPEN, body=body)
-        super().__init__(make_app(service, access), listener, where, name="muarl env serve", grace=grace)
+    def application(self, access: Access) -> ASGIApp:
+        """The paths behind the guard."""
+        return make_app(self.service, access)
 
     async def run(self, *, signals: bool = False) -> None:
         """Serve until ``stop``; with ``signals``, also until SIGTERM or SIGINT. A second signal does not wait."""

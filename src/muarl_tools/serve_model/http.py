@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
@@ -32,14 +31,11 @@ from muarl.basics.web.json_api import (
     stopping,
     unless,
 )
-from muarl.basics.web.server import WebServer
+from muarl.basics.web.server import ServiceServer
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.service import ChatService
 
 log = logging.getLogger(__name__)
-
-OPEN = ("/health", "/v1/models")
-"""What needs no token on loopback; beyond it, /health alone."""
 
 Work = Callable[[bytes], Awaitable[dict[str, Any] | AsyncGenerator[bytes, None]]]
 
@@ -137,33 +133,19 @@ class _Stream(Response):
             await out(b"", more=False)
 
 
-class ChatServer(WebServer):
-    """Serves a ``ChatService`` over HTTP. It listens as soon as it is made; ``run`` answers.
+class ChatServer(ServiceServer[ChatService]):
+    """Serves a ``ChatService``; see ``ServiceServer``."""
 
-    ``grace``: seconds that running requests have to finish once the server is told to end. ``names``: further names
-    by which clients may call it. ``body``: most bytes of a request.
-    """
+    name = "muarl serve"
+    root = "/v1"
 
-    def __init__(
-        self,
-        service: ChatService,
-        listener: socket.socket,
-        *,
-        host: str = "127.0.0.1",
-        token: str,
-        grace: float = 30.0,
-        names: tuple[str, ...] = (),
-        body: int = 16 << 20,
-    ) -> None:
-        self.service = service
-        where = ServerAddress(host, int(listener.getsockname()[1]), names)
-        access = Access(where, token, open=OPEN if where.loopback else OPEN[:1], body=body)
-        super().__init__(make_app(service, access), listener, where, name="muarl serve", grace=grace)
+    def application(self, access: Access) -> ASGIApp:
+        """The paths behind the guard."""
+        return make_app(self.service, access)
 
-    @property
-    def address(self) -> str:
-        """The API's root, as clients want it."""
-        return f"{self.where.url}/v1"
+    def open(self, where: ServerAddress) -> tuple[str, ...]:
+        """On loopback the names of models, too."""
+        return ("/health", "/v1/models") if where.loopback else super().open(where)
 
     async def run(self, *, signals: bool = False) -> None:
         """Serve until ``stop``; with ``signals``, also until SIGTERM or SIGINT. A second signal does not wait."""

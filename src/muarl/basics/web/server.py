@@ -8,13 +8,14 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from muarl.basics.web.addresses import ServerAddress
+from muarl.basics.web.guard import Access
 
 HEAD_SECONDS = 20.0
 """A client may take so long to send a request's head."""
@@ -22,6 +23,8 @@ IDLE_SECONDS = 75
 """A connection without a request is kept so long; clients keep theirs for less."""
 LAST_SECONDS = 5.0
 """After ``grace``, what was aborted has so long to say so."""
+
+Service = TypeVar("Service")
 
 
 class WebServer:
@@ -136,6 +139,47 @@ class WebServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class ServiceServer(WebServer, Generic[Service]):
+    """Serves a service over HTTP, behind a guard. It listens as soon as it is made; ``run`` answers.
+
+    ``grace``: seconds that running requests have to finish once the server is told to end. ``names``: further names
+    by which clients may call it. ``body``: most bytes of a request. Subclasses say the program's ``name``, the ``root``
+    of the API's paths, the ``application``, and which paths are ``open`` without a token.
+    """
+
+    name: ClassVar[str]
+    root: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        service: Service,
+        listener: socket.socket,
+        *,
+        host: str = "127.0.0.1",
+        token: str,
+        grace: float = 30.0,
+        names: tuple[str, ...] = (),
+        body: int = 16 << 20,
+    ) -> None:
+        self.service = service
+        where = ServerAddress(host, int(listener.getsockname()[1]), names)
+        app = self.application(Access(where, token, open=self.open(where), body=body))
+        super().__init__(app, listener, where, name=self.name, grace=grace)
+
+    def application(self, access: Access) -> ASGIApp:
+        """The service's paths behind a guard."""
+        raise NotImplementedError
+
+    def open(self, where: ServerAddress) -> tuple[str, ...]:
+        """The paths that need no token."""
+        return ("/health",)
+
+    @property
+    def address(self) -> str:
+        """The API's root, as clients want it."""
+        return self.where.url + self.root
 
 
 class _Server(uvicorn.Server):

@@ -6,14 +6,13 @@ The SDK has such a transport too, but it reads lines of any length, so that a se
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from muarl.basics.child import kill_group
 from muarl.domains.mcp.sdk import sdk
 
 GARBAGE_LINES = 100
@@ -144,7 +143,7 @@ class Pipes:
 
     def _give_up(self, process: Process, fault: str) -> None:
         self.fault = fault
-        _kill(process.pid)
+        kill_group(process.pid)
 
 
 async def _end(process: Process) -> None:
@@ -157,20 +156,15 @@ async def _end(process: Process) -> None:
             await process.wait()
     except TimeoutError:
         pass
-    _kill(process.pid)
+    kill_group(process.pid)
     with suppress(TimeoutError):
         async with asyncio.timeout(5):
             await process.wait()
     running.discard(process.pid)
 
 
-def _kill(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-
-
 def kill_all() -> None:
     """Kill every server that is left, for the end of the program."""
     for group in tuple(running):
-        _kill(group)
+        kill_group(group)
     running.clear()

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from muarl.basics.calls import Calls, Frame
 from muarl.basics.errors import InfrastructureError, MuarlError
+from muarl.basics.frames import WireError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm import wire
 
 CONNECTING = 10.0
 
 
-class Link:
+class Link(Calls):
     """An open connection. When it breaks, everything that waits for an answer fails with an InfrastructureError that
     may be retried, and ``closed`` is done."""
 
     def __init__(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.name = name
         self.last_answer = time.monotonic()
         self.figures: Mapping[str, int] = {}
-        self._reader, self._writer = reader, writer
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
-        self._lost: str | None = None
-        self.closed = asyncio.create_task(self._read())
+        super().__init__(name, reader, writer)
 
     @classmethod
     async def open(cls, name: str, address: str, token: str, patience: float) -> Link:
@@ -46,19 +41,14 @@ class Link:
                     reader, writer = await asyncio.open_unix_connection(address)
             await wire.greet_server(reader, writer, token, patience)
             return cls(name, reader, writer)
-        except (OSError, EOFError, TimeoutError, ValueError, wire.WireError) as problem:
+        except (OSError, EOFError, TimeoutError, ValueError, WireError) as problem:
             if writer is not None:
                 writer.close()
-            refused = isinstance(problem, wire.WireError)
+            refused = isinstance(problem, WireError)
             what = str(problem) or type(problem).__name__
             raise InfrastructureError(
                 f"{name} could not be reached: {what}", boundary="agent", retryable=not refused
             ) from problem
-
-    @property
-    def pending(self) -> int:
-        """How many requests wait for an answer."""
-        return len(self._waiting)
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, seconds: float) -> Sampled:
         """One completion. After ``seconds`` an InfrastructureError; a server that has answered nobody for so long is
@@ -74,86 +64,32 @@ class Link:
             raise InfrastructureError(text, boundary="agent") from None
         try:
             sampled = wire.unpack_sampled(value, data)
-        except wire.WireError as problem:
+        except WireError as problem:
             self.break_off(str(problem))
             raise InfrastructureError(f"{self.name} sent {problem}", boundary="agent") from None
         self.last_answer = time.monotonic()
         return sampled
 
     async def ask(
-        self, verb: str, fields: Mapping[str, Any] | None = None, payload: bytes = b"", *, seconds: float
-    ) -> tuple[dict[str, Any], bytes]:
+        self, verb: str, fields: Mapping[str, Any] | None = None, payload: bytes = b"", *, seconds: float | None = None
+    ) -> Frame:
         """One request and its answer. TimeoutError after ``seconds``, or the error that the server answers with."""
-        if self._lost is not None:
-            raise InfrastructureError(self._lost, boundary="agent")
-        number = next(self._numbers)
-        future: asyncio.Future[tuple[dict[str, Any], bytes]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
-        try:
-            async with asyncio.timeout(seconds):
-                with contextlib.suppress(OSError):  # the reader hears of it too
-                    wire.send(self._writer, {"id": number, "op": verb, **(fields or {})}, payload)
-                    await self._writer.drain()
-                value, data = await future
-        except (asyncio.CancelledError, TimeoutError):
-            self._tell("cancel", number)
-            raise
-        finally:
-            self._waiting.pop(number, None)
-        if "error" in value:
-            raise wire.unpack_error(value)
+        value, data = await super().ask(verb, fields, payload, seconds=seconds)
         self.figures = value.get("stats", self.figures)
         return value, data
 
-    def start(self, verb: str, fields: Mapping[str, Any]) -> tuple[int, asyncio.Future[tuple[dict[str, Any], bytes]]]:
-        """Begin a request that ``part`` adds to; its number, and the future of its answer."""
-        if self._lost is not None:
-            raise InfrastructureError(self._lost, boundary="agent")
-        number = next(self._numbers)
-        future: asyncio.Future[tuple[dict[str, Any], bytes]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
-        future.add_done_callback(lambda _: self._waiting.pop(number, None))
-        wire.send(self._writer, {"id": number, "op": verb, **fields})
-        return number, future
-
-    def part(self, number: int, tensors: Mapping[str, Any]) -> None:
-        """One more part of a request; an empty one is the last."""
-        with contextlib.suppress(OSError):
-            wire.send(self._writer, {"id": number, "op": "part", "tensors": dict(tensors)})
-
     def break_off(self, why: str) -> None:
         """End the connection and fail what waits."""
-        if self._lost is None:
-            self._lost = f"{self.name} was lost: {why}"
-        self.closed.cancel()
-        self._fail()
-
-    def _tell(self, verb: str, number: int) -> None:
-        with contextlib.suppress(OSError, RuntimeError):
-            wire.send(self._writer, {"id": number, "op": verb})
-
-    async def _read(self) -> None:
-        try:
-            while True:
-                value, data = await wire.receive(self._reader)
-                future = self._waiting.get(int(value.get("id", 0)))
-                if future is not None and not future.done():
-                    future.set_result((value, data))
-        except (OSError, EOFError, wire.WireError, ValueError, TypeError) as problem:
-            ended = isinstance(problem, EOFError)
-            self._lost = self._lost or f"{self.name} was lost: {'it ended' if ended else problem}"
-        finally:
-            self._lost = self._lost or f"{self.name} was closed"
-            self._fail()
-
-    def _fail(self) -> None:
-        for future in list(self._waiting.values()):
-            if not future.done():
-                future.set_exception(self.failure())
-                future.exception()  # whoever waited may have given up
-        with contextlib.suppress(RuntimeError):
-            self._writer.close()
+        self.hang_up(f"{self.name} was lost: {why}")
 
     def failure(self) -> MuarlError:
-        """What became of the connection, as an error."""
-        return InfrastructureError(self._lost or f"{self.name} was lost", boundary="agent")
+        """See ``Calls``."""
+        return InfrastructureError(self.lost or f"{self.name} was lost", boundary="agent")
+
+    def problem(self, value: Mapping[str, Any]) -> MuarlError | None:
+        """See ``Calls``."""
+        return wire.unpack_error(value) if "error" in value else None
+
+    async def fate(self, problem: Exception) -> str:
+        """See ``Calls``."""
+        return f"{self.name} was lost: {'it ended' if isinstance(problem, EOFError) else problem}"

@@ -8,50 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.inference.base import Weights
 from muarl.inference.vllm.link import Link
 from muarl.inference.vllm.pool import Newest, VllmPool
+from muarl.models.buckets import Named, dtype_name, parts
 
 PART_BYTES = 512 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class TensorBundle:
-    """Tensors that travel one after another, announced together."""
-
-    tensors: Sequence[tuple[str, Tensor]]
-
-    @property
-    def announcement(self) -> dict[str, Any]:
-        """What the receivers must know: names, types and shapes in the order of sending."""
-        return {
-            "names": [n for n, _ in self.tensors],
-            "dtype_names": [str(t.dtype).removeprefix("torch.") for _, t in self.tensors],
-            "shapes": [list(t.shape) for _, t in self.tensors],
-        }
-
-
-def parts_of(weights: Iterable[tuple[str, Tensor]], limit: int = PART_BYTES) -> Iterator[TensorBundle]:
-    """The weights in parts of at most ``limit`` bytes, or one tensor."""
-    held: list[tuple[str, Tensor]] = []
-    size = 0
-    for name, tensor in weights:
-        more = tensor.numel() * tensor.element_size()
-        if held and size + more > limit:
-            yield TensorBundle(held)
-            held, size = [], 0
-        held.append((name, tensor.detach()))
-        size += more
-    if held:
-        yield TensorBundle(held)
+def announcement(part: Sequence[Named]) -> dict[str, Any]:
+    """What receivers must know of tensors that come one after another: names, types and shapes in that order."""
+    return {
+        "names": [n for n, _ in part],
+        "dtype_names": [dtype_name(t) for _, t in part],
+        "shapes": [list(t.shape) for _, t in part],
+    }
 
 
 class NcclGroup:
@@ -109,22 +87,24 @@ class NcclGroup:
         self._members, self._communicator = list(links), opened
 
     async def _broadcast(self, links: Sequence[Link], weights: Weights, version: int) -> None:
-        begun = [(link, *link.start("receive", {"version": version})) for link in links]
-        stream = await asyncio.to_thread(lambda: iter(parts_of(weights())))
-        while (part := await asyncio.to_thread(next, stream, None)) is not None:
-            for link, number, _ in begun:
-                link.part(number, part.announcement)
-            await asyncio.to_thread(self._send, part)
-        for link, number, _ in begun:
-            link.part(number, {})
-        for value, _ in await asyncio.gather(*(future for *_, future in begun)):
-            if "error" in value:
-                raise InfrastructureError(str(value["error"]), boundary="agent")
+        with ExitStack() as stack:
+            calls = [stack.enter_context(link.call("receive", {"version": version})) for link in links]
+            stream = await asyncio.to_thread(lambda: iter(parts(weights(), PART_BYTES)))
+            while (part := await asyncio.to_thread(next, stream, None)) is not None:
+                for call in calls:
+                    call.say("part", {"tensors": announcement(part)})
+                await asyncio.to_thread(self._send, part)
+            for call in calls:
+                call.say("part", {"tensors": {}})
+            try:
+                await asyncio.gather(*(call.answer() for call in calls))
+            except MuarlError as problem:
+                raise InfrastructureError(str(problem), boundary="agent") from None
 
-    def _send(self, part: TensorBundle) -> None:
+    def _send(self, part: Sequence[Named]) -> None:
         stream = torch.cuda.current_stream()
         kept = []
-        for name, tensor in part.tensors:
+        for name, tensor in part:
             if tensor.device.type != "cuda":
                 raise ConfigError(f"engine.update: nccl needs the learner's weights on a GPU, but {name} is not there")
             kept.append(tensor.contiguous())  # held until it has been sent

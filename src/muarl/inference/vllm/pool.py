@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from muarl.basics.child import Child, end_all
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.inference.base import Sampled, SamplingParams
 from muarl.inference.vllm.link import Link
-from muarl.inference.vllm.process import ServerProcess
+from muarl.inference.vllm.process import reason
 
 SESSIONS = 100_000
 """Sessions that are remembered; who never closes them must not fill the memory."""
@@ -32,7 +33,7 @@ class ServerPlan:
 
     name: str
     address: str
-    start: Callable[[], ServerProcess] | None = None
+    start: Callable[[], Child] | None = None
     shares_files: bool = True
 
 
@@ -58,7 +59,7 @@ class ServerState:
     restarts: int
     state: Literal["starting", "stale", "ready", "lost", "dead"] = "starting"
     link: Link | None = None
-    process: ServerProcess | None = None
+    process: Child | None = None
     problem: str = ""
     sessions: int = 0
     asked: int = 0
@@ -114,11 +115,7 @@ class VllmPool:
             server.state, server.problem = "dead", "the engine was closed"
             if server.link is not None:
                 server.link.break_off("the engine was closed")
-            if server.process is not None:
-                server.process.ask_to_stop()
-        for server in self.servers:
-            if server.process is not None:
-                server.process.stop(self.patience.grace)
+        end_all((s.process for s in self.servers if s.process is not None), self.patience.grace)
         self.notify()
 
     async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled:
@@ -274,7 +271,7 @@ class VllmPool:
                 return await Link.open(plan.name, plan.address, self.token, self.patience.start)
             except InfrastructureError as problem:
                 if server.process is not None and server.process.ended is not None:
-                    text = f"{plan.name} ended while it started: {server.process.reason()}"
+                    text = f"{plan.name} ended while it started: {reason(server.process)}"
                     raise InfrastructureError(text, boundary="agent") from problem
                 if not problem.retryable:
                     raise
@@ -305,8 +302,8 @@ class VllmPool:
             server.link = None
         if server.process is not None:
             if server.process.ended is not None:
-                server.problem += f" (its last words: {server.process.reason()})"
-            server.process.kill()
+                server.problem += f" (its last words: {reason(server.process)})"
+            server.process.end(0)
             server.process = None
         for session in [s for s, at in self._sticky.items() if at is server]:
             self.forget(session)

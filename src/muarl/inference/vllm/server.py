@@ -17,16 +17,18 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.basics.child import Lifeline
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
+from muarl.basics.frames import WireError, receive, send
 from muarl.basics.keys import is_loopback, read_secret
+from muarl.basics.system import shared_memory
 from muarl.inference.vllm import wire
-from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, VllmSettings, shared_memory_works
+from muarl.inference.vllm.settings import PREFIX, VllmSettings
 
 if TYPE_CHECKING:
     from muarl.inference.vllm.core import Core
@@ -62,7 +64,7 @@ class RpcServer:
         try:
             await wire.greet_client(reader, writer, self._token)
             while True:
-                value, payload = await wire.receive(reader)
+                value, payload = await receive(reader)
                 number, verb = int(value.get("id", 0)), value.get("op")
                 if verb == "cancel":
                     if number in tasks:
@@ -81,7 +83,7 @@ class RpcServer:
                     else:
                         tasks[number] = task
                         task.add_done_callback(partial(_drop, tasks, number))
-        except (wire.WireError, OSError, EOFError, TimeoutError, ValueError, TypeError):
+        except (WireError, OSError, EOFError, TimeoutError, ValueError, TypeError):
             pass  # the client is gone, or never was one
         finally:
             for task in list(tasks.values()):
@@ -105,7 +107,7 @@ class RpcServer:
         except Exception as problem:
             answer, data = wire.pack_error(problem), b""
         with contextlib.suppress(OSError):
-            wire.send(writer, {"id": number, **answer}, data)
+            send(writer, {"id": number, **answer}, data)
             await writer.drain()
 
     async def _do(
@@ -159,8 +161,7 @@ class RpcServer:
         if len(pieces) > 2 or not all(NAME.fullmatch(p) for p in pieces):
             raise ConfigError(f"{name!r} cannot be the name of an upload")
         if self._folder is None:
-            where = SHARED_MEMORY if shared_memory_works() else None
-            self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=where))
+            self._folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=shared_memory()))
         return self._folder.joinpath(*pieces)
 
 
@@ -221,36 +222,6 @@ async def serve(core: Core, listener: socket.socket, token: str, lifeline: Lifel
         await asyncio.wait_for(core.aclose(), GRACE)
 
 
-class Lifeline:
-    """Notices the end of whoever started this process, however it came: its end of standard input is then closed.
-
-    From then this process has ``GRACE`` seconds to stop; then everything in its group is killed.
-    """
-
-    def __init__(self) -> None:
-        self._ended = False
-        self._then: list[Callable[[], object]] = []
-        threading.Thread(target=self._watch, daemon=True, name="lifeline").start()
-
-    def then(self, work: Callable[[], object]) -> None:
-        """Call it at the end, at once if that has come."""
-        self._then.append(work)
-        if self._ended:
-            work()
-
-    def _watch(self) -> None:
-        with contextlib.suppress(OSError):
-            while os.read(0, 1):
-                pass
-        self._ended = True
-        killer = threading.Timer(GRACE, lambda: os.killpg(0, signal.SIGKILL))
-        killer.daemon = True
-        killer.start()
-        for work in list(self._then):
-            with contextlib.suppress(RuntimeError):  # its loop has ended already
-                work()
-
-
 async def _start(settings: VllmSettings, listener: socket.socket, token: str, lifeline: Lifeline | None) -> None:
     from muarl.inference.vllm.core import VllmCore
 
@@ -282,7 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             names = VllmSettings.__dataclass_fields__
             settings = VllmSettings(**{k: v for k, v in vars(given).items() if k in names})
-        lifeline = Lifeline() if given.lifeline else None
+        lifeline = Lifeline(GRACE) if given.lifeline else None
         token = token_for(given.listen)
         listener = bind(given.listen)  # before the engine is started: a port in use is told at once
         asyncio.run(_start(settings, listener, token, lifeline))

@@ -15,6 +15,7 @@ from typing import Literal
 
 import torch
 
+from muarl.basics.child import Child
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.basics.keys import read_secret
 from muarl.basics.system import usable_cores
@@ -22,14 +23,14 @@ from muarl.inference.base import AdapterWeights, Sampled, SamplingParams, Weight
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.nccl import NcclGroup
 from muarl.inference.vllm.pool import Newest, Patience, ServerPlan, VllmPool
-from muarl.inference.vllm.process import ServerProcess, vllm_command
+from muarl.inference.vllm.process import start_server, vllm_command
 from muarl.inference.vllm.server import TOKEN
 from muarl.inference.vllm.settings import VllmSettings, environment, on_cpu, require_vllm
 from muarl.inference.vllm.weights import WeightFiles
 
 Transfer = Literal["shared_memory", "file", "stream", "nccl"]
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
-Launch = Callable[[int, str, Path], ServerProcess]
+Launch = Callable[[int, str, Path], Child]
 """Starts server number n at a socket's path, with this log."""
 
 
@@ -240,14 +241,15 @@ def connect_servers(
     return VllmServers(pool, transport, adapters=adapters)
 
 
-def _launch(settings: VllmSettings, count: int, token: str, number: int, address: str, log: Path) -> ServerProcess:
+def _launch(settings: VllmSettings, count: int, token: str, number: int, address: str, log: Path) -> Child:
     first = settings.first_device + number * settings.tensor_parallel
     threads = settings.threads
     if on_cpu() and not threads:
         threads = max(1, int(usable_cores()) // count)
     own = replace(settings, first_device=first, threads=threads, seed=settings.seed + number)
     # The devices are chosen here: in the child's own numbering its first is 0.
-    return ServerProcess(vllm_command(replace(own, first_device=0), address), {**environment(own), TOKEN: token}, log)
+    command = vllm_command(replace(own, first_device=0), address)
+    return start_server(command, {**environment(own), TOKEN: token}, log)
 
 
 def _close(thread: LoopThread, pool: VllmPool, files: WeightFiles | None, folder: Path | None) -> None:

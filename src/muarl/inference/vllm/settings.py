@@ -28,7 +28,6 @@ WITH_STATE = frozenset({"linear_attention", "mamba", "conv"})
 TRAINER = "trainer*.safetensors"
 """Files of a checkpoint that hold no weights but the optimiser's state."""
 LIBRARY = "vllm"
-SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "muarl-weights-"
 """Of folders for weights; then comes the process that made it. Whoever makes another deletes those of dead ones."""
 
@@ -209,11 +208,6 @@ def weights_alone(folder: Path) -> Iterator[Path]:
             if not path.match(TRAINER):
                 (Path(place) / path.name).symlink_to(path.absolute())
         yield Path(place)
-
-
-def shared_memory_works() -> bool:
-    """Whether this machine has a shared memory that looks like a folder."""
-    return SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
 
 
 def _model_fields(settings: VllmSettings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.inference.vllm.settings import PREFIX, SHARED_MEMORY, shared_memory_works
+from muarl.basics.system import shared_memory
+from muarl.inference.vllm.settings import PREFIX
+from muarl.models.buckets import parts
 
 SHARD_BYTES = 2 << 30
 
@@ -29,7 +31,7 @@ class WeightFiles:
 
     def __init__(self, where: Path | None = None, dtype: torch.dtype | None = None) -> None:
         self.dtype = dtype
-        parent = where or (SHARED_MEMORY if shared_memory_works() else Path(tempfile.gettempdir()))
+        parent = where or shared_memory() or Path(tempfile.gettempdir())
         try:
             parent.mkdir(parents=True, exist_ok=True)
             _sweep(parent)
@@ -46,22 +48,10 @@ class WeightFiles:
         """
         self._written += 1
         shards: list[Path] = []
-        part: dict[str, Tensor] = {}
-        size = 0
+        stored = ((name, self._stored(tensor.detach())) for name, tensor in weights)
         try:
-            for name, tensor in weights:
-                value = tensor.detach()
-                if self.dtype is not None and value.is_floating_point():
-                    value = value.to(self.dtype)
-                value = value.to("cpu").contiguous()
-                bytes_ = value.numel() * value.element_size()
-                if part and size + bytes_ > SHARD_BYTES:
-                    shards.append(self._save(part, len(shards)))
-                    part, size = {}, 0
-                part[name] = value
-                size += bytes_
-            if part:
-                shards.append(self._save(part, len(shards)))
+            for part in parts(stored, SHARD_BYTES):
+                shards.append(self._save(dict(part), len(shards)))
         except BaseException:
             self.forget(shards)
             raise
@@ -94,7 +84,12 @@ class WeightFiles:
         """Delete everything."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _save(self, part: Mapping[str, Tensor], number: int) -> Path:
+    def _stored(self, tensor: Tensor) -> Tensor:
+        """A tensor as it is written."""
+        dtype = self.dtype if tensor.is_floating_point() else None
+        return tensor.to(dtype or tensor.dtype).to("cpu").contiguous()
+
+    def _save(self, part: dict[str, Tensor], number: int) -> Path:
         path = self.folder / f"weights-{self._written:06d}-{number:04d}.safetensors"
         temporary = path.with_suffix(".tmp")
         needed = sum(t.numel() * t.element_size() for t in part.values())
@@ -103,7 +98,7 @@ class WeightFiles:
             free = shutil.disk_usage(self.folder).free
             if free < needed + (1 << 20):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            save_file(dict(part), temporary)
+            save_file(part, temporary)
             temporary.chmod(0o600)
             os.replace(temporary, path)
         except Exception as problem:

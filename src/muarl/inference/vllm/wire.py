@@ -1,8 +1,7 @@
-"""The words between a sampler and its servers: frames of a JSON object and some bytes. Nothing is ever unpickled.
+"""The words between a sampler and its servers, in frames (``basics/frames.py``).
 
-A frame: 4 bytes that say what it is, the lengths of both parts (big-endian, 4 bytes each), the object, the bytes. Token
-ids travel as little-endian int32, log-probabilities as float64. Before anything else both sides prove that they know
-the token, by an HMAC over the other side's random number: the token itself never travels.
+Token ids travel as little-endian int32, log-probabilities as float64. Before anything else both sides prove that they
+know the token, by an HMAC over the other side's random number: the token itself never travels.
 """
 
 from __future__ import annotations
@@ -10,55 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import secrets
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
-from muarl.basics.untrusted import parse_json
+from muarl.basics.frames import WireError, receive, send
 from muarl.inference.base import Sampled, SamplingParams
 
-MAGIC = b"mua1"
-HEADER = struct.Struct(">4sII")
-OBJECT_LIMIT = 8 << 20
-BYTES_LIMIT = 64 << 20
 GREETING_LIMIT = 4096
 GREETING_SECONDS = 20.0
 ERRORS: Mapping[str, type[MuarlError]] = {"config": ConfigError, "checkpoint": CheckpointError}
-
-
-class WireError(Exception):
-    """The other side does not speak this protocol, or does not know the token."""
-
-
-async def receive(
-    reader: asyncio.StreamReader, objects: int = OBJECT_LIMIT, payloads: int = BYTES_LIMIT
-) -> tuple[dict[str, Any], bytes]:
-    """The next frame. WireError if it is none or too large; IncompleteReadError or OSError if the connection ends."""
-    magic, length, size = HEADER.unpack(await reader.readexactly(HEADER.size))
-    if magic != MAGIC:
-        raise WireError("the other side does not speak muarl's protocol")
-    if length > objects or size > payloads:
-        raise WireError(f"a frame of {length} and {size} bytes is larger than allowed")
-    try:
-        value = parse_json(await reader.readexactly(length))
-    except ValueError as problem:
-        raise WireError(f"a frame holds no JSON: {problem}") from None
-    if not isinstance(value, dict):
-        raise WireError("a frame holds no object")
-    return value, await reader.readexactly(size)
-
-
-def send(writer: asyncio.StreamWriter, value: Mapping[str, Any], payload: bytes | memoryview = b"") -> None:
-    """Queue one frame; ``writer.drain`` waits until there is room again."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
-    writer.write(HEADER.pack(MAGIC, len(text), len(payload)) + text)
-    if payload:
-        writer.write(payload)
 
 
 async def greet_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:

@@ -8,43 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any
 
-from muarl.basics import errors
-from muarl.basics.errors import InfrastructureError, MuarlError
-
-
-class Lost(Exception):
-    """Whoever was asked did not answer. ``final``: and never will."""
-
-    def __init__(self, message: str, *, final: bool = False) -> None:
-        super().__init__(message)
-        self.final = final
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A MuarlError on its way between processes, as plain values."""
-
-    kind: str
-    text: str
-    boundary: str = ""
-    retryable: bool = True
-
-    @classmethod
-    def of(cls, problem: MuarlError) -> Failure:
-        """What to send of an error."""
-        if isinstance(problem, InfrastructureError):
-            return cls(type(problem).__name__, str(problem), problem.boundary, problem.retryable)
-        return cls(type(problem).__name__, str(problem))
-
-    def error(self) -> MuarlError:
-        """The error again; one of a kind that errors.py does not have comes back as the nearest that it has."""
-        if self.boundary:
-            return InfrastructureError(self.text, boundary=self.boundary, retryable=self.retryable)
-        kind = getattr(errors, self.kind, MuarlError)
-        return kind(self.text) if isinstance(kind, type) and issubclass(kind, MuarlError) else MuarlError(self.text)
+from muarl.workers.failures import Failure, Lost
 
 
 async def answer(asked: Awaitable[Any], seconds: float, who: str) -> Any:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from muarl.basics.errors import MuarlError
-from muarl.workers.cluster.calls import Lost, answer
+from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.sampler_actor import GroupMembership
+from muarl.workers.failures import Lost
 
 if TYPE_CHECKING:
     from muarl.learning.settings import LoraSettings

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from muarl.basics.errors import CheckpointError, InfrastructureError, MuarlError
-from muarl.workers.cluster.calls import Failure, Lost, answer_now
+from muarl.models.buckets import Bucket, buckets
+from muarl.workers.cluster.calls import answer_now
 from muarl.workers.cluster.runtime import find
 from muarl.workers.cluster.sampler_actor import GroupMembership, Posted
-from muarl.workers.cluster.weights import Bucket, flatten, pack, unpack
+from muarl.workers.failures import Lost, answering
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -153,7 +154,7 @@ class RemoteWeights:
         import ray
 
         for reference in self._learner.ask("publish", BUCKET):
-            yield from unpack([ray.get(reference)])
+            yield from ray.get(reference).tensors()
 
     async def publish(self, size: int, *, adapter: bool = False) -> list[Any]:
         """References to all weights (or the adapter's alone) in the cluster's object store, as buckets of ``size``
@@ -192,68 +193,66 @@ class LearnerActor:
     def ready(self) -> None:
         """Answers once the process is there."""
 
-    def host(self, seconds: float) -> str | Failure:
+    @answering
+    def host(self, seconds: float) -> str:
         """Hold the place where the learner's processes meet; its address."""
-        try:
-            self._store, address = _hosted(seconds)
-        except MuarlError as problem:
-            return Failure.of(problem)
+        self._store, address = _hosted(seconds)
         return address
 
-    def host_group(self, seconds: float) -> str | Failure:
+    @answering
+    def host_group(self, seconds: float) -> str:
         """``host`` for a group of this process and samplers, in place of the last one."""
         if self._group is not None:
             self._group.close()
         self._group, self._token = None, ""
-        try:
-            self._group_store, address = _hosted(seconds)
-        except MuarlError as problem:
-            return Failure.of(problem)
+        self._group_store, address = _hosted(seconds)
         return address
 
-    def join_group(self, membership: GroupMembership) -> Failure | None:
+    @answering
+    def join_group(self, membership: GroupMembership) -> None:
         """Join that group."""
-        try:
-            self._group = membership.join()
-        except MuarlError as problem:
-            return Failure.of(problem)
+        self._group = membership.join()
         self._token = membership.token
-        return None
 
-    def make(self, address: str) -> tuple[None, int] | Failure:
-        """Make the learner, together with the others."""
-        return self._do(lambda: self._make(address))
+    @answering
+    def make(self, address: str) -> tuple[None, int]:
+        """Make the learner, together with the others; with its version, as in the next four."""
+        from muarl.learning.process_group import LOOPBACK, use_loopback
 
-    def sft_step(self, samples: Sequence[Sample]) -> tuple[Metrics, int] | Failure:
-        """See ``Learner``, as are the next three; with the version afterwards."""
-        return self._do(lambda: self._there.sft_step(samples))
+        if address.startswith(f"{LOOPBACK}:"):
+            use_loopback()
+        self._learner = self._build(self._rank, self._world, address)
+        return None, self._learner.version
 
-    def policy_step(self, samples: Sequence[Sample]) -> tuple[Metrics, int] | Failure:
-        return self._do(lambda: self._there.policy_step(samples))
+    @answering
+    def sft_step(self, samples: Sequence[Sample]) -> tuple[Metrics, int]:
+        """See ``Learner``, as are the next three."""
+        return self._there.sft_step(samples), self._there.version
 
-    def save(self, path: Path, extra: Mapping[str, Any]) -> tuple[Path, int] | Failure:
-        return self._do(lambda: self._there.save(path, extra))
+    @answering
+    def policy_step(self, samples: Sequence[Sample]) -> tuple[Metrics, int]:
+        return self._there.policy_step(samples), self._there.version
 
-    def load(self, path: Path) -> tuple[dict[str, Any], int] | Failure:
-        return self._do(lambda: self._there.load(path))
+    @answering
+    def save(self, path: Path, extra: Mapping[str, Any]) -> tuple[Path, int]:
+        return self._there.save(path, extra), self._there.version
 
-    def publish(self, size: int, adapter: bool = False) -> list[Any] | Failure:
+    @answering
+    def load(self, path: Path) -> tuple[dict[str, Any], int]:
+        return self._there.load(path), self._there.version
+
+    @answering
+    def publish(self, size: int, adapter: bool = False) -> list[Any]:
         """Put all weights, or the adapter's alone, into the object store; the references (of the first process; the
         others only help)."""
         import ray
 
         _give_back()
-        try:
-            found = cast(Any, self._there).adapter().items() if adapter else self._there.weights()
-            if self._rank == 0:
-                return [ray.put(bucket) for bucket in pack(found, size)]
-            for _ in found:
-                pass
-        except MuarlError as problem:
-            return Failure.of(problem)
-        return []
+        found = self._weights(adapter)
+        return [ray.put(bucket) for bucket in buckets(found, size)] if self._rank == 0 else _gone_through(found)
 
-    def send(self, size: int, adapter: bool, token: str) -> list[str | None] | Failure:
+    @answering
+    def send(self, size: int, adapter: bool, token: str) -> list[str | None]:
         """Send all weights, or the adapter's alone, to the group of this token (the first process; the others only
         help), and keep them for ``store``. What kept them from reaching all of it."""
         from muarl.workers.cluster.transport import GroupBroken
@@ -261,25 +260,22 @@ class LearnerActor:
         _give_back()
         self._kept, problem = [], None
         group = self._group if token and token == self._token else None
+        found = self._weights(adapter)
+        if self._rank:
+            _gone_through(found)
+            return [None]
         try:
-            found = cast(Any, self._there).adapter().items() if adapter else self._there.weights()
-            if self._rank:
-                for _ in found:
-                    pass
-                return [None]
-            for entries, data in flatten(found, size):
+            for bucket in buckets(found, size):
                 try:
                     if group is not None:
-                        group.send(entries, data)
+                        group.send(bucket)
                 except GroupBroken as broken:
                     group, problem = None, str(broken)
-                self._kept.append(Bucket(entries, data.cpu().numpy()))
+                self._kept.append(bucket.on_cpu())
             if group is not None:
                 group.end()
         except GroupBroken as broken:
             problem = str(broken)
-        except MuarlError as failed:
-            return Failure.of(failed)
         return [problem]
 
     def store(self, board: str, version: int, lora: LoraSettings | None) -> None:
@@ -287,18 +283,21 @@ class LearnerActor:
         the board says so to them."""
         import ray
 
-        buckets = []
+        posted = []
         self._kept.reverse()
         try:
             while self._kept:
-                buckets.append(ray.put(self._kept.pop()))
+                posted.append(ray.put(self._kept.pop()))
         except Exception as problem:  # whatever it was, nobody shall wait for these weights
             self._kept = []
             why = f"the weights of version {version} were not put into the object store: {problem}"
             log.warning("%s", why)
             ray.get(find(board).fail.remote(version, why))
         else:
-            ray.get(find(board).post.remote(Posted(version, buckets, lora)))
+            ray.get(find(board).post.remote(Posted(version, posted, lora)))
+
+    def _weights(self, adapter: bool) -> Iterable[tuple[str, Tensor]]:
+        return cast(Any, self._there).adapter().items() if adapter else self._there.weights()
 
     @property
     def _there(self) -> Learner:
@@ -306,19 +305,12 @@ class LearnerActor:
             raise MuarlError(f"learner {self._rank} was asked before it was made")
         return self._learner
 
-    def _make(self, address: str) -> None:
-        from muarl.learning.process_group import LOOPBACK, use_loopback
 
-        if address.startswith(f"{LOOPBACK}:"):
-            use_loopback()
-        self._learner = self._build(self._rank, self._world, address)
-
-    def _do(self, action: Callable[[], Any]) -> Any:
-        try:
-            result = action()
-        except MuarlError as problem:
-            return Failure.of(problem)
-        return result, 0 if self._learner is None else self._learner.version
+def _gone_through(weights: Iterable[Any]) -> list[Any]:
+    """Help the first process to gather them; nothing of them is kept."""
+    for _ in weights:
+        pass
+    return []
 
 
 def _give_back() -> None:

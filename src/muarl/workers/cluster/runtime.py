@@ -19,8 +19,9 @@ from uuid import uuid4
 
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.extras import require
-from muarl.workers.cluster.calls import Lost, answer_now
+from muarl.workers.cluster.calls import answer_now
 from muarl.workers.cluster.machines import ProcessGroup, bundles, check_fits, check_same, named, probe
+from muarl.workers.failures import Lost
 
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 KNOCK = 10.0

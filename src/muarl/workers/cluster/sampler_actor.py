@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.inference.base import PolicySampler, Sampled, SamplingParams, SleepingSampler, Weights
-from muarl.workers.cluster.calls import Failure, Lost, answer
+from muarl.models.buckets import Bucket
+from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.runtime import find
-from muarl.workers.cluster.weights import Bucket, unpack
+from muarl.workers.failures import Failure, Lost, answering
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,42 +109,34 @@ class SamplerActor:
         self._membership: GroupMembership | None = None
         self._group: WeightGroup | None = None
 
-    async def ready(self) -> Failure | None:
+    async def ready(self) -> None:
         """Answers once it can sample."""
         return await self.refresh(0)
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled | Failure:
+    @answering
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled:
         """See ``Sampler``."""
-        try:
-            sampler = self._sampler
-            if sampler is None or self._version is None:
-                sampler = await self._catch_up()
-            return await sampler.sample(prompt_ids, params, session=session)
-        except MuarlError as problem:
-            return Failure.of(problem)
+        sampler = self._sampler
+        if sampler is None or self._version is None:
+            sampler = await self._catch_up()
+        return await sampler.sample(prompt_ids, params, session=session)
 
     async def close_session(self, session: str) -> None:
         """See ``Sampler``."""
         if self._sampler is not None:
             self._sampler.close_session(session)
 
-    async def sleep(self) -> Failure | None:
+    @answering
+    async def sleep(self) -> None:
         """See ``SleepingSampler``."""
-        try:
-            async with self._moving:  # it would wake with weights of which only some have come
-                if isinstance(self._sampler, SleepingSampler):
-                    await self._sampler.sleep()
-        except MuarlError as problem:
-            return Failure.of(problem)
-        return None
+        async with self._moving:  # it would wake with weights of which only some have come
+            if isinstance(self._sampler, SleepingSampler):
+                await self._sampler.sleep()
 
-    async def refresh(self, version: int) -> Failure | None:
+    @answering
+    async def refresh(self, version: int) -> None:
         """Take the newest weights, which are at least of this version."""
-        try:
-            await self._catch_up(version)
-        except MuarlError as problem:
-            return Failure.of(problem)
-        return None
+        await self._catch_up(version)
 
     # ---- weights that come directly from the learner
 
@@ -151,15 +144,12 @@ class SamplerActor:
         """The token of the group that this process is in; None: of none, as after a restart."""
         return None if self._membership is None or self._group is None else self._membership.token
 
-    async def join_group(self, membership: GroupMembership) -> Failure | None:
+    @answering
+    async def join_group(self, membership: GroupMembership) -> None:
         """Join a group, in place of another."""
         self._leave_group()
-        try:
-            self._group = await asyncio.to_thread(membership.join)
-        except MuarlError as problem:
-            return Failure.of(problem)
+        self._group = await asyncio.to_thread(membership.join)
         self._membership = membership
-        return None
 
     async def receive(self, token: str, version: int, lora: LoraSettings | None) -> str | None:
         """Take the weights that the group's learner sends now, as ``version``; why not, if that fails. They can then
@@ -199,8 +189,9 @@ class SamplerActor:
             if found is None:
                 self._version = 0
                 return self._sampler
-            buckets = await _fetched(found.buckets, self._seconds)
-            await self._sampler.update(_weights(lambda: unpack(buckets), found.lora), found.version)
+            got = await _fetched(found.buckets, self._seconds)
+            tensors = _weights(lambda: (one for bucket in got for one in bucket.tensors()), found.lora)
+            await self._sampler.update(tensors, found.version)
             self._version = found.version
             return self._sampler
 

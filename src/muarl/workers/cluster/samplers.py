@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.inference.base import Sampled, SamplingParams, Weights
-from muarl.workers.cluster.calls import Lost, answer
+from muarl.models.buckets import buckets
+from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.crew import PAUSE, Crew
 from muarl.workers.cluster.learners import RemoteWeights
 from muarl.workers.cluster.runtime import find
 from muarl.workers.cluster.sampler_actor import Posted
-from muarl.workers.cluster.weights import pack
+from muarl.workers.failures import Lost
 
 if TYPE_CHECKING:
     from muarl.workers.cluster.direct import DirectRoute
@@ -192,10 +193,10 @@ class ClusterSampler(RoutedSampler):
             await self._direct.send(remote, self.remotes, version, size=self._bucket, lora=lora, board=self._board_name)
         else:
             if remote is not None:
-                buckets = await remote.publish(self._bucket, adapter=lora is not None)
+                references = await remote.publish(self._bucket, adapter=lora is not None)
             else:
-                buckets = await asyncio.to_thread(_put, weights, self._bucket)
-            posted = Posted(version, buckets, lora)
+                references = await asyncio.to_thread(_put, weights, self._bucket)
+            posted = Posted(version, references, lora)
             await answer(self._board.post.remote(posted), self._seconds, "the board of weights")
         done = await asyncio.gather(*(self._refresh(r, version) for r in self.remotes), return_exceptions=True)
         problems = [d for d in done if isinstance(d, BaseException)]
@@ -232,4 +233,4 @@ class ClusterSampler(RoutedSampler):
 def _put(weights: Weights, size: int) -> list[Any]:
     import ray
 
-    return [ray.put(bucket) for bucket in pack(weights(), size)]
+    return [ray.put(bucket) for bucket in buckets(weights(), size)]

@@ -17,8 +17,7 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -27,8 +26,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from muarl.basics.system import shared_memory
 from muarl.learning.process_group import LOOPBACK, use_loopback
-from muarl.workers.cluster.weights import Entry, split
+from muarl.models.buckets import Bucket
 
 GroupKind = Literal["broadcast", "ipc"]
 BROKEN = "broken"
@@ -39,7 +39,6 @@ AT_EXIT = 5.0
 the interpreter goes down would abort the process."""
 NEVER = timedelta(days=1)
 """PyTorch would end the whole process where NCCL waits longer than it is told; waiting ends here before that."""
-SHARED_MEMORY = Path("/dev/shm")
 
 
 class GroupBroken(Exception):
@@ -64,12 +63,12 @@ class WeightGroup(ABC):
         with self._given_up("it cannot reach the group's store"):
             self._store = dist.TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=seconds))
 
-    def send(self, entries: Sequence[Entry], data: Tensor) -> None:
+    def send(self, bucket: Bucket) -> None:
         """Rank 0: give all others one bucket."""
         with self._given_up("a bucket could not be sent"):
-            flat = data.to(self.device)
+            flat = bucket.data.to(self.device)
             more = self._prepare(flat)
-            self._announce({"entries": [asdict(e) for e in entries], "size": len(flat), **more})
+            self._announce({"table": bucket.table, "size": len(flat), **more})
             self._deliver(flat)
             self.sent += len(flat)
 
@@ -92,7 +91,7 @@ class WeightGroup(ABC):
                 data = self._fetch(told) if told else None
             if data is None:
                 return
-            yield from split([Entry(**{**e, "shape": tuple(e["shape"])}) for e in told["entries"]], data)
+            yield from Bucket.at(told["table"], data).tensors()
 
     # ---- what the kinds do
 
@@ -276,8 +275,7 @@ class SharedGroup(WeightGroup):
 
 
 def _shared_memory(size: int) -> tuple[Path, Tensor]:
-    where = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
-    descriptor, name = tempfile.mkstemp(dir=where, prefix=f"muarl-buffer-{os.getpid()}-")
+    descriptor, name = tempfile.mkstemp(dir=shared_memory(), prefix=f"muarl-buffer-{os.getpid()}-")
     path = Path(name)
     try:
         if hasattr(os, "posix_fallocate"):  # without it a full shared memory ends the process when it is written to

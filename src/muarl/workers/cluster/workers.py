@@ -18,10 +18,11 @@ from muarl.basics.errors import MuarlError
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import LocalExecutor, Requests
 from muarl.types.episode import Episode, StopReason
-from muarl.workers.cluster.calls import Failure, Lost, answer
+from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.crew import PAUSE, Crew
 from muarl.workers.cluster.runtime import find
 from muarl.workers.cluster.samplers import forget
+from muarl.workers.failures import Lost, answering
 
 log = logging.getLogger(__name__)
 
@@ -162,20 +163,15 @@ class WorkerActor:
         self._build = build
         self._play: Play | None = None
 
-    async def ready(self) -> Failure | None:
+    @answering
+    async def ready(self) -> None:
         """Answers once it can play."""
-        try:
-            self._runner()
-        except MuarlError as problem:
-            return Failure.of(problem)
-        return None
+        self._runner()
 
-    async def play(self, request: RolloutRequest) -> Episode | Failure:
+    @answering
+    async def play(self, request: RolloutRequest) -> Episode:
         """See ``EpisodeRunner.play``."""
-        try:
-            return await self._runner()(request)
-        except MuarlError as problem:
-            return Failure.of(problem)
+        return await self._runner()(request)
 
     def _runner(self) -> Play:
         if self._play is None:

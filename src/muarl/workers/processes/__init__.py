@@ -1,5 +1,5 @@
 """Episodes in several processes of this machine (``engine.processes``): children play and sample, the parent learns.
 
-``pool.py`` starts the children and replaces those that die; ``child.py`` is what they run; ``weights.py`` is the memory
-that all of them see; ``executor.py`` divides a rollout's requests among them.
+``pool.py`` starts the children and replaces those that die; ``child.py`` is what they run; they sample
+from ``SharedWeights``; ``executor.py`` divides a rollout's requests among them.
 """

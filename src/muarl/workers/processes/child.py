@@ -1,9 +1,12 @@
 """What a child process does: it plays the requests that it is sent, and sends each episode as soon as it is finished.
 
-Frames of ``inference/vllm/wire.py`` travel over a socket that it inherited. The parent sends: ``start`` (how to make
+Frames (``basics/frames.py``) travel over a socket that it inherited. The parent sends: ``start`` (how to make
 ``Players``), ``weights`` (there are new ones in the shared memory), ``play``, ``cancel``, ``rest``. The child answers
 ``ready``, ``took``, for each request of a ``play`` an ``episode`` (as JSON, as on disk) and then ``done``; or
-``failed``, with the error. Requests are objects of the parent's own and come pickled; what goes back never is.
+``failed``, with the error.
+
+Requests are objects of the parent's own, with tasks of any domain, and come pickled over a socket that nobody else has:
+the one place where muarl pickles. What goes back never is.
 """
 
 from __future__ import annotations
@@ -14,21 +17,18 @@ import os
 import pickle
 import socket
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from muarl.basics.errors import MuarlError
-from muarl.inference.vllm.wire import WireError, receive, send
+from muarl.basics.child import Lifeline
+from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.frames import LARGEST, WireError, receive, send
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import LocalExecutor, PlayEpisode
-from muarl.workers.cluster.calls import Failure
-
-LARGEST = 2**32 - 1
-"""Bytes of a frame's second part, at most: as many as its header can say."""
+from muarl.workers.failures import Failure
 
 
 class Players(Protocol):
@@ -54,18 +54,11 @@ class Players(Protocol):
 
 def run(descriptor: int, make: Callable[[Mapping[str, Any]], Players]) -> None:
     """Serve the parent at the other end of this socket until it closes it; then the process ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    Lifeline()
     asyncio.run(_serve(descriptor, make))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # without the seconds that an interpreter with torch takes to end
-
-
-def _end_with_parent() -> None:
-    """Standard input is the lifeline: when the parent is gone, this process ends, whatever it is doing."""
-    while os.read(0, 1):
-        pass
-    os._exit(1)
 
 
 async def _serve(descriptor: int, make: Callable[[Mapping[str, Any]], Players]) -> None:
@@ -77,7 +70,7 @@ async def _serve(descriptor: int, make: Callable[[Mapping[str, Any]], Players]) 
             try:
                 if serving is None:
                     serving = _Serving(writer, make(value))
-                    send(writer, {"op": "ready"})
+                    send(writer, {"op": "ready", "id": value["id"]})
                 else:
                     await serving.hear(value, payload)
             except Exception as problem:
@@ -98,7 +91,6 @@ class _Serving:
         """Do what one frame asks for; playing goes on after this returns."""
         kind, number = value["op"], int(value.get("id", 0))
         if kind == "play":
-            # The parent's own objects, over a socket that nobody else has.
             requests: Sequence[RolloutRequest] = pickle.loads(payload)  # noqa: S301
             self._playing[number] = asyncio.create_task(self._play(number, value, requests))
         elif kind == "cancel":
@@ -141,3 +133,14 @@ def failed(problem: Exception, number: int | None) -> dict[str, Any]:
     known = asdict(Failure.of(problem)) if isinstance(problem, MuarlError) else None
     text = "" if known else "".join(traceback.format_exception(problem))
     return {"op": "failed", "id": number, "failure": known, "traceback": text}
+
+
+def packed(requests: Sequence[RolloutRequest]) -> bytes:
+    """The requests of a ``play``. ConfigError for a task that cannot be sent."""
+    try:
+        return pickle.dumps(list(requests), protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, TypeError, AttributeError) as problem:
+        raise ConfigError(
+            f"engine.processes: a task of {requests[0].task.domain} cannot be sent to another process ({problem}): set "
+            "engine.processes=1"
+        ) from None

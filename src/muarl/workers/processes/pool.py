@@ -7,38 +7,29 @@ with the same weights. An error that a child raises ends what was asked of it, w
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import logging
-import os
-import pickle
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
-from typing import Any
+from contextlib import AsyncExitStack, aclosing
+from typing import TYPE_CHECKING, Any
 
-from muarl.basics.errors import ConfigError, MuarlError
-from muarl.inference.vllm.wire import WireError, receive, send
+from muarl.basics.calls import Calls
+from muarl.basics.child import GRACE, Child, end_all
+from muarl.basics.errors import MuarlError
+from muarl.basics.frames import LARGEST
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode
-from muarl.workers.cluster.calls import Failure, Lost
-from muarl.workers.processes.child import LARGEST
-from muarl.workers.processes.weights import SharedWeights
+from muarl.workers.failures import Failure, Lost
+from muarl.workers.processes.child import packed
+
+if TYPE_CHECKING:
+    from muarl.models.buckets import SharedWeights
 
 log = logging.getLogger(__name__)
 
 TRIES = 3
 """Children that may be lost one after another, with no episode finished in between, before the run is given up."""
-GRACE = 5.0
-"""Seconds that children have to end when asked."""
-TAIL = 2000
-"""Characters of a lost child's last words that are told."""
 
 
 class ProcessPool:
@@ -54,8 +45,8 @@ class ProcessPool:
         self.size, self.stage, self.version = size, 0, 0
         self._shared, self._serial = shared, 0
         self._module, self._threads = module, threads
-        self._start = {**start, "op": "start", "threads": threads, "entries": [_row(e) for e in shared.entries]}
-        self._children: list[_Child | None] = [None] * size
+        self._start = {**start, "threads": threads, "weights": shared.bucket.table}
+        self._children: list[_Player | None] = [None] * size
         self._loads = [0] * size
         self._locks: list[asyncio.Lock] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -105,7 +96,7 @@ class ProcessPool:
         if self._loop is asyncio.get_running_loop():
             for child in self._children:
                 if child is not None and child.lost is None:
-                    child.say({"op": "rest"})
+                    child.tell({"op": "rest"})
         self._serial += 1
 
     async def play(
@@ -157,212 +148,94 @@ class ProcessPool:
             self._loads = [0] * self.size
             self._loop = loop
 
-    async def _child(self, place: int) -> _Child:
+    async def _child(self, place: int) -> _Player:
         """The child at this place, started if there is none, with the newest weights. Lost if it dies at that."""
         async with self._locks[place]:
             child = self._children[place]
             if child is None or child.lost is not None:
-                if child is not None:
-                    child.end(time.monotonic())
+                _end([child], seconds=0)
                 name = f"process {place + 1} of {self.size} (engine.processes)"
-                child = self._children[place] = _Child(name, self._module, self._shared.descriptor, self._threads)
+                child = await _Player.start(name, self._module, self._shared.descriptor, self._threads)
+                self._children[place] = child
                 try:
-                    await child.begin(self._start)
+                    await child.ask("start", self._start)
                 except BaseException:
-                    child.end(time.monotonic())
+                    _end([child], seconds=0)
                     self._children[place] = None
                     raise
             await self._told(child)
             return child
 
-    async def _told(self, child: _Child) -> None:
+    async def _told(self, child: _Player) -> None:
         """Have a child take the newest weights, if it has not."""
         if child.serial != self._serial:
             serial, stage = self._serial, self.stage
-            await child.take(self.version, fresh=child.stage != stage)
+            await child.ask("weights", {"version": self.version, "fresh": child.stage != stage})
             child.serial, child.stage = serial, stage
 
 
-class _Child:
-    """One child process, its end of a socket pair, and a file with what it says. ``lost``: how it ended, if it did.
-    ``stage`` and ``serial``: of the weights that it has."""
+class _Player(Calls):
+    """One child process, and who waits for what it says. ``stage`` and ``serial``: of the weights that it has."""
 
-    def __init__(self, name: str, module: str, weights: int, threads: int) -> None:
-        self.name = name
-        self.lost: str | None = None
+    def __init__(self, process: Child, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        super().__init__(process.name, reader, writer, LARGEST)
+        self.process = process
         self.stage = self.serial = -1
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Queue[Episode | Exception | None]] = {}
-        self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self._mine, theirs = socket.socketpair()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "OMP_NUM_THREADS": str(threads),
-        }
+
+    @classmethod
+    async def start(cls, name: str, module: str, weights: int, threads: int) -> _Player:
+        """Start a child, which is then to be told how to play."""
+        threaded = {"OMP_NUM_THREADS": str(threads)}
+        process = Child.module(name, module, weights, environment=threaded, descriptors=[weights])
         try:
-            # A session of its own: an interrupt at the keyboard is the parent's to handle. Its standard input is its
-            # lifeline: that ends when the parent does, however.
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module, str(theirs.fileno()), str(weights)],
-                pass_fds=[theirs.fileno(), weights],
-                stdin=subprocess.PIPE,
-                stdout=self._log,
-                stderr=self._log,
-                env=environment,
-                start_new_session=True,
-            )
-        finally:
-            theirs.close()
-
-    async def begin(self, start: Mapping[str, Any]) -> None:
-        """Wait until it is ready. Lost if it ends instead; the error that it raises."""
-        reader, self._writer = await asyncio.open_connection(sock=self._mine)
-        self._reading = asyncio.create_task(self._read(reader))
-        await self._ask(0, start)
-
-    async def take(self, version: int, *, fresh: bool) -> None:
-        """Have it take new weights, and wait for that."""
-        number = next(self._numbers)
-        await self._ask(number, {"op": "weights", "id": number, "version": version, "fresh": fresh})
+            return cls(process, *await asyncio.open_connection(sock=process.connection))
+        except BaseException:
+            process.end(0)
+            raise
 
     async def play(
         self, requests: Sequence[RolloutRequest], cast: Mapping[str, Any], concurrency: int
     ) -> AsyncGenerator[Episode, None]:
         """Its episodes as they come. Lost if it ends; the error that it raises. Closed early, it stops playing them."""
-        payload = _pickled(requests)
-        number = next(self._numbers)
-        queue = self._waiting[number] = asyncio.Queue()
-        over = False
+        fields = {"cast": dict(cast), "concurrency": concurrency}
+        with self.call("play", fields, packed(requests)) as call:
+            try:
+                while (answer := await call.answer())[0]["op"] == "episode":
+                    yield self._episode(answer[1])
+            finally:
+                call.say("cancel")  # what it is playing still, if anything
+
+    def _episode(self, data: bytes) -> Episode:
         try:
-            self.say({"op": "play", "id": number, "cast": dict(cast), "concurrency": concurrency}, payload)
-            while True:
-                item = await queue.get()
-                over = not isinstance(item, Episode)
-                if isinstance(item, Exception):
-                    raise item
-                if item is None:
-                    return
-                yield item
-        finally:
-            del self._waiting[number]
-            if not over:
-                self.say({"op": "cancel", "id": number})
+            return Episode.from_json(json.loads(data))
+        except ValueError as problem:
+            self.hang_up(f"{self.name} sent what cannot be read: {problem}")
+            raise self.failure() from None
 
-    async def _ask(self, number: int, value: Mapping[str, Any]) -> None:
-        queue = self._waiting[number] = asyncio.Queue()
-        try:
-            self.say(value)
-            answer = await queue.get()
-            if isinstance(answer, Exception):
-                raise answer
-        finally:
-            del self._waiting[number]
+    def failure(self) -> Lost:
+        """See ``Calls``."""
+        return Lost(self.lost or f"{self.name} has ended")
 
-    def say(self, value: Mapping[str, Any], payload: bytes = b"") -> None:
-        """Send a frame. Where it has ended, those who wait for an answer hear of that."""
-        if self.lost is None and self._writer is not None:
-            send(self._writer, value, payload)
-        else:
-            self._tell_all(Lost(self.lost or f"{self.name} has ended"))
-
-    async def _read(self, reader: asyncio.StreamReader) -> None:
-        why: Exception | None = None
-        try:
-            while True:
-                value, payload = await receive(reader, payloads=LARGEST)
-                self._heard(value, payload)
-        except (EOFError, OSError):
-            pass
-        except (WireError, ValueError) as problem:
-            why = problem
-        said = await asyncio.to_thread(self._last_words)
-        self.lost = f"{self.name} {said}" if why is None else f"{self.name} sent what cannot be read: {why}"
-        self._tell_all(Lost(self.lost))
-
-    def _heard(self, value: Mapping[str, Any], payload: bytes) -> None:
-        number = value.get("id")
-        queue = self._waiting.get(0 if number is None else int(number))
-        if queue is None:  # nobody waits any more
-            return
-        if value["op"] == "episode":
-            queue.put_nowait(Episode.from_json(json.loads(payload)))
-        elif value["op"] == "failed":
-            queue.put_nowait(self._error(value))
-        else:
-            queue.put_nowait(None)
-
-    def _error(self, value: Mapping[str, Any]) -> Exception:
-        known = value.get("failure")
-        if known is not None:
-            return Failure(**known).error()
+    def problem(self, value: Mapping[str, Any]) -> MuarlError | None:
+        """See ``Calls``."""
+        if value["op"] != "failed":
+            return None
+        if value["failure"] is not None:
+            return Failure(**value["failure"]).error()
         return MuarlError(f"{self.name} failed:\n{str(value['traceback']).rstrip()}")
 
-    def _tell_all(self, problem: Exception) -> None:
-        for queue in self._waiting.values():
-            queue.put_nowait(problem)
-
-    def _last_words(self) -> str:
-        try:
-            code = self.process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            return "closed its connection"
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, self._log.tell() - TAIL))
-        said = self._log.read().decode(errors="replace").strip()
-        return f"{how}; its last words: {said}" if said else how
-
-    def ask_to_end(self) -> None:
-        """Close the connection, upon which it ends."""
-        if self._reading is not None:
-            with suppress(RuntimeError):  # its event loop has ended, and this task with it
-                self._reading.cancel()
-        if self._writer is not None:
-            with suppress(RuntimeError):
-                self._writer.close()
-        with suppress(OSError):  # at once, not when the event loop comes to it
-            self._mine.shutdown(socket.SHUT_RDWR)
-        self._mine.close()
-
-    def end(self, until: float) -> None:
-        """See that it ends by then."""
-        self.lost = self.lost or f"{self.name} was ended"
-        self.ask_to_end()
-        try:
-            self.process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        if self.process.stdin is not None:
-            with suppress(OSError):
-                self.process.stdin.close()
-        self._log.close()
+    async def fate(self, problem: Exception) -> str:
+        """See ``Calls``."""
+        said = await asyncio.to_thread(self.process.fate)
+        known = isinstance(problem, EOFError | OSError)
+        return f"{self.name} {said}" if known else f"{self.name} sent what cannot be read: {problem}"
 
 
-def _end(children: Sequence[_Child | None], shared: SharedWeights | None = None) -> None:
+def _end(children: Sequence[_Player | None], shared: SharedWeights | None = None, *, seconds: float = GRACE) -> None:
     """End these children, all at once; the memory for weights is closed, too, where they were the last."""
     running = [child for child in children if child is not None]
     for child in running:
-        child.ask_to_end()
-    until = time.monotonic() + GRACE
-    for child in running:
-        child.end(until)
+        child.hang_up(f"{child.name} was ended")
+    end_all((child.process for child in running), seconds)
     if shared is not None:
         shared.close()
-
-
-def _row(entry: Any) -> list[Any]:
-    return [entry.name, entry.dtype, list(entry.shape), entry.start, entry.size]
-
-
-def _pickled(requests: Sequence[RolloutRequest]) -> bytes:
-    try:
-        return pickle.dumps(list(requests), protocol=pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, TypeError, AttributeError) as problem:
-        task = requests[0].task
-        raise ConfigError(
-            f"engine.processes: a task of {task.domain} cannot be sent to another process ({problem}): set "
-            "engine.processes=1"
-        ) from None

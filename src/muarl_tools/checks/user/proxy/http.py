@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,14 +12,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from muarl.basics.untrusted import parse_json
-from muarl.basics.web.addresses import ServerAddress
 from muarl.basics.web.guard import Access, Guard
 from muarl.basics.web.json_api import exception_handlers, json_response, refused, stopping, to_bytes, unless_gone
-from muarl.basics.web.server import WebServer
+from muarl.basics.web.server import ServiceServer
 from muarl_tools.checks.user.proxy.service import GuardingProxy
-
-OPEN = ("/health",)
-"""What needs no token."""
 
 
 def make_app(proxy: GuardingProxy, access: Access) -> ASGIApp:
@@ -73,38 +68,23 @@ def _events(answer: Mapping[str, Any]) -> bytes:
     return b"data: " + to_bytes(chunk) + b"\n\ndata: [DONE]\n\n"
 
 
-class ProxyServer(WebServer):
-    """Serves a ``GuardingProxy``. It listens as soon as it is made; ``run`` answers. ``grace``, ``names``, ``body``: as
-    of the other servers."""
+class ProxyServer(ServiceServer[GuardingProxy]):
+    """Serves a ``GuardingProxy``; see ``ServiceServer``."""
 
-    def __init__(
-        self,
-        proxy: GuardingProxy,
-        listener: socket.socket,
-        *,
-        host: str = "127.0.0.1",
-        token: str,
-        grace: float = 30.0,
-        names: tuple[str, ...] = (),
-        body: int = 16 << 20,
-    ) -> None:
-        self.proxy = proxy
-        where = ServerAddress(host, int(listener.getsockname()[1]), names)
-        access = Access(where, token, open=OPEN, body=body)
-        super().__init__(make_app(proxy, access), listener, where, name="muarl user proxy", grace=grace)
+    name = "muarl user proxy"
+    root = "/v1"
 
-    @property
-    def address(self) -> str:
-        """The API's root, as clients want it."""
-        return f"{self.where.url}/v1"
+    def application(self, access: Access) -> ASGIApp:
+        """The paths behind the guard."""
+        return make_app(self.service, access)
 
     async def run(self, *, signals: bool = False) -> None:
         """Serve until ``stop``; with ``signals``, also until SIGTERM or SIGINT. A second signal does not wait."""
         try:
             await super().run(signals=signals)
         finally:
-            await self.proxy.aclose()
+            await self.service.aclose()
 
     def ending(self) -> None:
         """Answer no new request."""
-        self.proxy.stopping = True
+        self.service.stopping = True
