@@ -15,14 +15,29 @@ from importlib import metadata
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from muarl.basics.errors import ConfigError
+from muarl.cli.options import OLD
 
 GROUP = "muarl.commands"
 """The entry point group of subcommands."""
 
 TRAIN, MEASURE, WORLDS, HELP, MORE = "Train", "Measure and look", "Data and worlds", "This machine", "More"
 """The panels of ``muarl --help``, in their order."""
+
+
+class _Command(TyperCommand):
+    """A command that also takes the words which its options had before (``options.OLD``)."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        for old, word in OLD.get(self.name or "", {}).items():
+            for param in (p for p in self.params if word in p.opts):
+                param.opts, shown = [old], param.opts
+                param.add_to_parser(parser, ctx)
+                param.opts = shown
+        return parser
 
 
 @dataclass(frozen=True)
@@ -47,10 +62,13 @@ class Subcommand:
         if isinstance(self.run, typer.Typer):
             for one in self.run.registered_commands:
                 one.help = joined(one.callback)
+                one.cls = _Command if one.cls in (None, TyperCommand) else one.cls
             app.add_typer(self.run, name=name, rich_help_panel=self.panel)
         else:
             settings = dict(self.settings) or None
-            app.command(name, help=joined(self.run), rich_help_panel=self.panel, context_settings=settings)(self.run)
+            app.command(
+                name, cls=_Command, help=joined(self.run), rich_help_panel=self.panel, context_settings=settings
+            )(self.run)
         app.callback()(lambda: None)  # so that one command is still a group's
         return typer.main.get_group(app).commands[name]
 
