@@ -13,7 +13,8 @@ from muarl.cli.options import RUN, given, option, played_by
 from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working
 
-COLDSTART: options.Table = RUN | {
+COLDSTART: options.Table = {
+    **RUN,
     "count": "coldstart.count",
     "domain": "coldstart.scenarios",
     "judge": "coldstart.judge",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,6 +18,7 @@ import typer
 from muarl.cli.named import approved, approved_all, approved_settings, domain_name, weighted
 
 ENVIRONMENT = "The environment: a name from `muarl domains`, FILE.py:NAME or package.module:NAME."
+CONFIG = "A preset's name (`muarl presets` lists them), or a YAML file of your own."
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     "--checkpoint": ("The model: a run, a checkpoint folder, or `base`.", "-m"),
@@ -24,7 +26,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
         "Use a Ray cluster: `local` starts one on this machine, `auto` joins the one that runs here, HOST:PORT one "
         "there.",
     ),
-    "--config": ("A preset's name (`muarl presets` lists them), or a YAML file of your own.", "-c"),
+    "--config": (CONFIG, "-c"),
     "--domain": (ENVIRONMENT, "-d"),
     "--dry-run": ("Print the resolved configuration as YAML, check it, and exit.",),
     "--name": ("Name of the run; its folder is RUNS_DIR/NAME.",),
@@ -42,7 +44,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     # who plays and judges, and what it may cost
     "--user": ("Who plays the customer: agenda, endpoint:MODEL or endpoint:MODEL@URL.", "-u"),
     "--judge": ("Model that judges: endpoint:MODEL or endpoint:MODEL@URL.",),
-    "--concurrency": ("Maximum number of conversations or questions at once.", "-j"),
+    "--concurrency": ("Maximum number of conversations or requests at once.", "-j"),
     "--max-cost": ("Start nothing new after spending this many dollars.",),
     "--max-tokens": ("Token budget over all models.",),
     "--price": ("MODEL=IN/OUT: dollars for a million prompt and completion tokens (repeatable).",),
@@ -237,22 +239,23 @@ def endpoint_settings(section: str, spec: str) -> dict[str, Any]:
     return {f"{section}.model": found.model, **url}
 
 
-def prices_of(given: Sequence[str]) -> dict[str, Any]:
-    """The setting ``eval.prices`` of --price options. ConfigError for another form than MODEL=IN/OUT."""
-    return {"eval.prices": dict(map(_price, given))}
+def prices_of(given: Sequence[str], model: str = "") -> dict[str, Any]:
+    """The setting ``eval.prices`` of --price options. ``model``: whose price one without a name is. ConfigError for
+    another form than MODEL=IN/OUT."""
+    return {"eval.prices": dict(_price(text, model) for text in given)}
 
 
-def _price(text: str) -> tuple[str, list[float]]:
+def _price(text: str, model: str) -> tuple[str, list[float]]:
     from muarl.basics.errors import ConfigError
 
-    model, equals, figures = text.rpartition("=")
+    name, _, figures = text.rpartition("=")
     try:
         prompt, completion = map(float, figures.split("/"))
     except ValueError:
-        equals = ""
-    if not equals or not model:
+        prompt = completion = -1.0
+    if not (name or model) or not (0 <= prompt < inf and 0 <= completion < inf):
         raise ConfigError(f"--price: {text!r} must look like MODEL=2/8, dollars for a million tokens in and out")
-    return model, [prompt, completion]
+    return name or model, [prompt, completion]
 
 
 Run = TypeVar("Run", str, Path)

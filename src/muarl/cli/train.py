@@ -90,7 +90,7 @@ def base(
 
       muarl base --resume runs/base
     """
-    run_recipe("pretraining", given(locals(), RUN | {"checkpoint": "base.checkpoint"}, before=["name=base"]))
+    run_recipe("pretraining", given(locals(), {**RUN, "checkpoint": "base.checkpoint"}, before=["name=base"]))
 
 
 def sft(
@@ -163,7 +163,7 @@ def sft_user(
         from muarl.basics.errors import ConfigError
 
         raise ConfigError("--measure names the user model, and trains none: remove --checkpoint and --resume")
-    measuring = RUN | {"measure": "model.checkpoint"}
+    measuring = {**RUN, "measure": "model.checkpoint"}
     run_recipe("user_fidelity", given(locals(), measuring, before=["name=user-fidelity"]))
 
 

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 data = typer.Typer(no_args_is_help=True, help="Install benchmark data and see what is installed.")
@@ -18,9 +20,9 @@ def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmark, such as tau2.")],
     source: Annotated[
         Path,
-        typer.Option(
+        option(
             "--from",
-            help="A checkout of its repository, or the data folder inside it (data/tau2); for bfcl also a wheel of "
+            "a checkout of its repository, or the data folder inside it (data/tau2); for bfcl also a wheel of "
             "bfcl-eval, an unpacked one, or a folder with wheels.",
         ),
     ],
@@ -83,8 +85,6 @@ def overlap(
         str,
         typer.Option(
             "--training",
-            "--domain",
-            "-d",
             metavar="NAME[:SPLIT]",
             help="Training tasks: an environment's (retail-generated, ./clinic.py:CLINIC), a benchmark's split "
             "(tau1-retail:train), or a file that `muarl generate --out` wrote.",
@@ -98,11 +98,11 @@ def overlap(
             "of the same domain.",
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of tasks.")] = 2000,
-    size: Annotated[str | None, typer.Option("--size", help="The domain's size. Default: the largest.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Its seed.")] = 0,
-    show: Annotated[int, typer.Option("--show", min=0, help="Number of pairs to print.")] = 5,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all pairs to this JSON file.")] = None,
+    tasks: Annotated[int, option("--tasks", min=1, show_default=True)] = 2000,
+    size: options.Largest = None,
+    seed: options.DrawSeed = 0,
+    show: Annotated[int, option("--show", "Of pairs of tasks.", min=0, show_default=True)] = 5,
+    out: Annotated[Path | None, option("--out", "all pairs, as JSON.")] = None,
 ) -> None:
     """Say which training tasks have the same writes as a benchmark task.
 
@@ -121,8 +121,8 @@ def overlap(
     from muarl_worlds.contamination import overlaps
 
     with working(f"Reading or making the tasks of {training}, and those of benchmarks"):
-        ours = task_set(training, count=count, size=size, seed=seed)
-        named = [task_set(name, count=count, size=size, seed=seed) for name in benchmark or ()]
+        ours = task_set(training, count=tasks, size=size, seed=seed)
+        named = [task_set(name, count=tasks, size=size, seed=seed) for name in benchmark or ()]
         found = overlaps(ours, named or benchmarks_of(ours))
     for each in found:
         echo(each.summary())

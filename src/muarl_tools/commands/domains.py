@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.basics.errors import ConfigError, MuarlError
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -26,17 +27,6 @@ PIPE = 200
 
 SHOWN = 3
 """Problems of one check that are printed."""
-NAME = typer.Argument(
-    metavar="NAME",
-    help="A name that `muarl domains` lists, FILE.py:NAME or package.module:NAME.",
-    callback=approved,
-    show_default=False,
-)
-
-Size = Annotated[
-    str | None, typer.Option("--size", help="The environment's size. Default: the smallest.", show_default=False)
-]
-
 domains = typer.Typer(help="List environments with what each offers; show the policy and tools of one, or check it.")
 
 
@@ -103,13 +93,13 @@ def _cells(environment: Environment) -> tuple[str, ...]:
 
 @domains.command("show")
 def show(
-    name: Annotated[str, NAME],
-    size: Size = None,
+    name: options.EnvironmentName,
+    size: options.Smallest = None,
     policy: Annotated[bool, typer.Option("--policy", help="Print only the policy, the exact system message.")] = False,
     tools: Annotated[
         bool, typer.Option("--tools", help="Print only the tools, as JSON for OpenAI's chat API.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print both as one JSON object.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print what an agent in a domain is given: its policy and its tools.
 
@@ -152,27 +142,17 @@ def show(
 
 @domains.command("check")
 def check(
-    name: Annotated[str, NAME],
-    size: Size = None,
+    name: options.EnvironmentName,
+    size: options.Smallest = None,
     tasks: Annotated[
-        int, typer.Option("--tasks", "-n", min=1, help="Test tasks that are looked at; of other splits a quarter.")
+        int, option("--tasks", "Of the split test; of others a quarter as many.", min=1, show_default=True)
     ] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of tasks, users and agents.")] = 0,
+    seed: options.DrawSeed = 0,
     checkpoints: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--checkpoint",
-            help="A model whose tokens of policy and tools are counted; may be given several times.",
-            show_default=False,
-        ),
+        list[str] | None, option("--checkpoint", "Its tokens of policy and tools are counted (repeatable).")
     ] = None,
     page: Annotated[
-        Path | None,
-        typer.Option(
-            "--page",
-            help="Write an HTML page: each numbered rule of the policy with what keeps it, and all findings.",
-            show_default=False,
-        ),
+        Path | None, option("--page", "It has each numbered rule of the policy with what keeps it, and all findings.")
     ] = None,
 ) -> None:
     """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.

@@ -189,9 +189,7 @@ def evaluate(
         if place is not None or isinstance(chosen, list) or resume is not None:
             raise typer.BadParameter("--suite: selects the benchmarks itself; resume a suite with --resume FOLDER only")
         own = () if config is not None else _own_settings(ANY_BENCHMARK, asked)
-        evaluate_suite(
-            suite, asked.config, [*own, *overrides], dict(asked.settings), _of_benchmark, dry_run=dry_run
-        )
+        evaluate_suite(suite, asked.config, [*own, *overrides], dict(asked.settings), _of_benchmark, dry_run=dry_run)
     elif resume is None:
         run_recipe("evaluate", _new(asked, chosen, place, own=config is None))
     elif names:

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
+from muarl.cli.options import in_runs, option
 from muarl.observe.terminal import echo, working
 
 EPISODES = {
@@ -32,24 +34,13 @@ def export(
         ),
     ] = "hf",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Where to write. Default: a new folder or file here, named after the source.",
-            show_default=False,
-        ),
+        Path | None, option("--out", "a folder or file. Default: a new one here, named after the source.")
     ] = None,
     dtype: Annotated[
-        Literal["float32", "bfloat16", "float16"] | None,
-        typer.Option("--dtype", help="Number format of the weights. Default: as they are.", show_default=False),
+        Literal["float32", "bfloat16", "float16"] | None, option("--dtype", "Default: as they are.")
     ] = None,
-    episodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--episodes", help="Only the run's episodes of this file, such as eval or train-0010; repeatable."
-        ),
-    ] = None,
+    episodes: options.Episodes = None,
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Write a run or checkpoint in a form that other programs read.
 
@@ -72,6 +63,7 @@ def export(
     from muarl.basics.errors import ConfigError
     from muarl_tools.export import FORMS, ExportOptions, export
 
+    source = in_runs(source, runs_dir)
     if form not in (*FORMS, *EPISODES):
         raise ConfigError(f"--as: {form!r} is unknown; use one of {', '.join((*FORMS, *EPISODES))}")
     if form in FORMS and episodes:
