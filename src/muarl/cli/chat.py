@@ -56,15 +56,10 @@ def chat(
     [bold]Examples[/bold]
 
       muarl chat runs/NAME
-
       muarl chat expert --task 7
-
       muarl chat runs/NAME --domain airline-generated --size official model.max_context=16384
-
       muarl chat endpoint:MODEL --domain ./clinic.py:CLINIC
-
       muarl chat endpoint:MODEL@http://localhost:8000/v1 --size official
-
       muarl chat expert --user agenda      (watch)
     """
     import asyncio

@@ -69,15 +69,10 @@ def coldstart(
     [bold]Examples[/bold]
 
       muarl coldstart
-
       muarl coldstart --count 200 --domain hotel-generated --domain mcp-sqlite
-
       muarl coldstart --config teacher --teacher endpoint:MODEL --user endpoint:MODEL --tools endpoint:MODEL
-
       muarl coldstart --resume runs/coldstart
-
       muarl coldstart --check runs/coldstart/dataset
-
       muarl sft sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
     """
     if check is not None:

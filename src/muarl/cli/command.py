@@ -7,6 +7,7 @@ is the entry point's. Nothing is imported before the command, or the list of all
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -74,12 +75,13 @@ class Subcommand:
 
 
 def joined(function: Any) -> str:
-    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples stay.
-
-    They lose their indentation, which typer would otherwise keep in some places and not in others.
-    """
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return "\n\n".join(textwrap.dedent(p) if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
+    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples, which are
+    indented, become a paragraph for each line, but for lines that are indented further."""
+    found: list[str] = []
+    for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n"):
+        examples = re.split(r"\n(?! )", textwrap.dedent(paragraph))
+        found += examples if paragraph.startswith(" ") else [" ".join(paragraph.split())]
+    return "\n\n".join(found)
 
 
 PACKAGE = "muarl"

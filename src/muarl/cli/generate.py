@@ -49,11 +49,8 @@ def generate(
     [bold]Examples[/bold]
 
       muarl generate
-
       muarl generate airline-generated --size official --split train --tasks 20 --show 5
-
       muarl generate ./clinic.py:CLINIC
-
       muarl generate --tasks 1000 --show 0 --out tasks.jsonl
     """
     from muarl.environments.registry import find

@@ -79,9 +79,7 @@ def init(
     [bold]Examples[/bold]
 
       muarl init zoo
-
       muarl init garden_tours envs/tours
-
       muarl init --knowledge harbour
     """
     starter = MARINA if knowledge else ZOO

@@ -26,7 +26,6 @@ def fetch(
     [bold]Examples[/bold]
 
       muarl model fetch smollm2
-
       muarl eval hotel-generated --checkpoint smollm2
     """
     from muarl.backends.pretrained import PRETRAINED, fetch

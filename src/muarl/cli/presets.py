@@ -11,7 +11,6 @@ def presets() -> None:
     [bold]Examples[/bold]
 
       muarl presets
-
       muarl train --config cpu --dry-run
     """
     from rich.table import Table

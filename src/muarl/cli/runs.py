@@ -49,9 +49,7 @@ def runs(
     [bold]Examples[/bold]
 
       muarl runs
-
       muarl runs --sort success
-
       muarl runs path/to/runs --json
     """
     from muarl.basics.errors import DataError

@@ -53,13 +53,9 @@ def quickstart(
     [bold]Examples[/bold]
 
       muarl quickstart
-
       muarl quickstart --seed 1 --name second
-
       muarl quickstart rl.steps=5 eval.tasks=50      (a quick look, in a minute or two)
-
       muarl quickstart --domain my_package.clinic:CLINIC
-
       muarl quickstart --resume runs/quickstart      (after Ctrl-C)
     """
     run_recipe("quickstart", given(locals()))
@@ -81,13 +77,9 @@ def base(
     [bold]Examples[/bold]
 
       muarl base
-
       muarl base base.steps=200 base.hidden=64 --name small-base
-
       muarl base --config worlds --name worlds-base
-
       muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
-
       muarl base --resume runs/base
     """
     run_recipe("pretraining", given(locals(), {**RUN, "checkpoint": "base.checkpoint"}, before=["name=base"]))
@@ -111,11 +103,8 @@ def sft(
     [bold]Examples[/bold]
 
       muarl sft --config cpu --name cold
-
       muarl sft --checkpoint path/to/checkpoint sft.demonstrations_file=episodes.jsonl
-
       muarl sft --resume runs/cold
-
       muarl sft --config mua-8b --cluster auto
     """
     run_recipe("sft", given(locals()))
@@ -149,11 +138,8 @@ def sft_user(
     [bold]Examples[/bold]
 
       muarl sft-user --name customer
-
       muarl sft-user sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
-
       muarl sft-user --measure runs/customer eval.tasks=1000 eval.seeds=[0,1,2]
-
       muarl train --config quickstart user.kind=sampled user.checkpoint=runs/customer
     """
     if measure is None:
@@ -188,13 +174,9 @@ def train(
     [bold]Examples[/bold]
 
       muarl train --config cpu --checkpoint runs/cold
-
       muarl train --config mine.yaml rl.steps=10 rl.lr=1e-4 --dry-run
-
       muarl train --resume runs/cpu
-
       muarl train --config cpu --domain retail-generated --domain airline-generated=2
-
       muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
     """
     run_recipe("rl", given(locals()))

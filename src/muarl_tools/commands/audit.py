@@ -87,11 +87,8 @@ def audit(
     [bold]Examples[/bold]
 
       muarl audit runs/eval-tau2-retail
-
       muarl audit live-logs.jsonl --domain airline --out audited --fail-on catastrophic
-
       muarl audit runs/clinic --domain ./clinic.py:CLINIC
-
       muarl audit live-logs.jsonl --rules my-domain.yaml --judge endpoint:MODEL@http://localhost:8000/v1
     """
     from muarl.audit.findings import write_findings

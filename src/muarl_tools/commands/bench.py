@@ -48,9 +48,7 @@ def replay(
     [bold]Examples[/bold]
 
       muarl replay tau2 --calls calls.jsonl --out answers.jsonl
-
       muarl replay tau1 --domain airline --calls calls.jsonl --out answers.jsonl
-
       muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
     """
     if bench in traces.BENCHMARKS:
@@ -133,13 +131,9 @@ def score(
     [bold]Examples[/bold]
 
       muarl score tau2 --trajectories saved.jsonl --out scores.jsonl --judge fail
-
       muarl score tau2 --trajectories runs/eval/episodes/eval.jsonl --out scores.jsonl --judge endpoint:gpt-4.1
-
       muarl score tau2 --trajectories tau2-bench/data/tau2/simulations/my_run --out scores.jsonl --lenient
-
       muarl score tau1 --domain airline --trajectories historical_trajectories/gpt-4o-airline.json --out scores.jsonl
-
       muarl score bfcl-v4 --trajectories result/my_model --out scores.jsonl
     """
     if bench in traces.BENCHMARKS:

@@ -61,11 +61,8 @@ def compare(
     [bold]Examples[/bold]
 
       muarl compare runs/eval-a runs/eval-b
-
       muarl compare old=results/gpt-4.1_retail.json new=results/o4-mini_retail.json --page compare.html
-
       muarl compare runs/quickstart --points 5
-
       muarl compare a/BFCL_v4_multi_turn_base_score.json b/BFCL_v4_multi_turn_base_score.json --json
     """
     from muarl_tools.compare.comparing import Settings

@@ -32,7 +32,6 @@ def add(
     [bold]Examples[/bold]
 
       muarl data add tau2 --from ~/src/tau2-bench
-
       muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
     """
     from muarl_worlds import install
@@ -112,7 +111,6 @@ def overlap(
     [bold]Examples[/bold]
 
       muarl data overlap --training retail-generated --tasks 5000
-
       muarl data overlap --training tau1-retail:train --benchmark tau2-retail:test --out overlap.json
     """
     import json

@@ -57,11 +57,8 @@ def doctor(
     [bold]Examples[/bold]
 
       muarl doctor
-
       muarl doctor --json --no-speed
-
       muarl doctor Qwen/Qwen2.5-7B
-
       muarl doctor ./my-model model.chat_format=text
     """
     from muarl.basics.errors import ConfigError

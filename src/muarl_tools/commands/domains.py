@@ -27,21 +27,13 @@ PIPE = 200
 
 SHOWN = 3
 """Problems of one check that are printed."""
+
 domains = typer.Typer(help="List environments with what each offers; show the policy and tools of one, or check it.")
 
 
 @domains.callback(invoke_without_command=True)
 def overview(context: typer.Context) -> None:
-    """List environments with what each offers; show the policy and tools of one, or check it.
-
-    [bold]Examples[/bold]
-
-      muarl domains
-
-      muarl domains show retail-generated
-
-      muarl domains check ./clinic.py:CLINIC
-    """
+    """The list, where no command is named."""
     if context.invoked_subcommand is None:
         _print()
 
@@ -109,11 +101,8 @@ def show(
     [bold]Examples[/bold]
 
       muarl domains show retail-generated
-
       muarl domains show retail-generated --size official --policy > policy.md
-
       muarl domains show tau2-retail --tools > tools.json
-
       muarl domains show ./clinic.py:CLINIC
     """
     from muarl.environments.configure import briefing
@@ -164,11 +153,8 @@ def check(
     [bold]Examples[/bold]
 
       muarl domains check ./clinic.py:CLINIC
-
       muarl domains check retail-generated --size official --tasks 500
-
       muarl domains check ./clinic.py:CLINIC --checkpoint smollm2
-
       muarl domains check ./clinic.py:CLINIC --page rules.html
     """
     from muarl.environments.registry import find

@@ -70,11 +70,8 @@ def serve(
     [bold]Examples[/bold]
 
       muarl env serve retail-generated
-
       muarl env serve retail-generated airline-generated --size official --port 9000
-
       muarl env serve tau2-telecom --split train --user endpoint:MODEL@http://localhost:8000/v1
-
       muarl env serve ./clinic.py:CLINIC --allow-base-url http://10.0.0.7:8000/v1
     """
     import asyncio

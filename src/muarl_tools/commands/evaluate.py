@@ -154,25 +154,17 @@ def evaluate(
     [bold]Examples[/bold]
 
       muarl eval tau2-telecom --split test --trials 4 --agent endpoint:MODEL --user endpoint:MODEL
-
       muarl eval tau2-retail --agent runs/mine --user endpoint:MODEL@http://localhost:8000/v1 --judge endpoint:MODEL
-
       muarl eval tau2-telecom --solo --agent endpoint:MODEL --price MODEL=2/8 --max-cost 20
-
       muarl eval --resume runs/eval-tau2-telecom
-
       muarl eval ./clinic.py:CLINIC --agent endpoint:MODEL --user endpoint:MODEL      (an environment of your own)
-
       muarl eval --suite paper --trials 4 --agent runs/mine --user endpoint:MODEL --judge endpoint:MODEL
 
     The long form takes any preset and setting:
 
       muarl eval --checkpoint runs/quickstart --trials 4      (in the run's own domain, with its limits)
-
       muarl eval --agent expert --tasks 50
-
       muarl eval --checkpoint runs/quickstart --red-team all --trials 4
-
       muarl eval --agent endpoint eval.endpoint.model=NAME domain.name=tau2-retail \\
           eval_user.kind=llm eval_user.endpoint.model=NAME
     """

@@ -53,11 +53,8 @@ def export(
     [bold]Examples[/bold]
 
       muarl export runs/mine --as hf --dtype bfloat16 --out my-agent
-
       muarl export runs/mine/checkpoints/rl/step-000060 --out step-60
-
       muarl export runs/mine --as messages --out messages.jsonl
-
       muarl export runs/mine --as rows --episodes train-0010 --out rows.parquet
     """
     from muarl.basics.errors import ConfigError

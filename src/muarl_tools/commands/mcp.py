@@ -40,7 +40,6 @@ def install(
     [bold]Examples[/bold]
 
       muarl mcp install
-
       muarl mcp install git sqlite
     """
     from muarl.domains.mcp import servers
@@ -87,9 +86,7 @@ def tools(
     [bold]Examples[/bold]
 
       muarl mcp tools mcp-git
-
       muarl mcp tools --json -- python my_server.py {folder}
-
       muarl mcp tools --token-env MUARL_MCP_TOKEN http://127.0.0.1:8000/mcp
     """
     from muarl.domains.mcp.tools import to_json
@@ -148,11 +145,8 @@ def serve(
     [bold]Examples[/bold]
 
       muarl mcp serve retail
-
       muarl mcp serve tau2-airline --task 7 --http --port 8765
-
       muarl mcp serve retail-generated --size medium --task 3
-
       muarl mcp serve ./clinic.py:CLINIC
     """
     import asyncio

@@ -39,11 +39,8 @@ def plan(
     [bold]Examples[/bold]
 
       muarl plan mua-8b
-
       muarl plan mua-32b rl.tasks_per_step=64 --assume gpu=h100 --assume gpu_hour=2.5
-
       muarl plan mua-8b --gpus 4 --assume gpu=h100
-
       muarl plan mine.yaml --json
     """
     from muarl.config.load import given_value, load_config

@@ -27,7 +27,6 @@ def report(
     [bold]Examples[/bold]
 
       muarl report runs/quickstart
-
       muarl report runs/quickstart --show 12 --out /tmp/look.html
     """
     from dataclasses import replace

@@ -71,9 +71,7 @@ def serve(
     [bold]Examples[/bold]
 
       muarl serve runs/quickstart
-
       muarl serve runs/mine --name my-agent --port 9000 --max-context 16384
-
       muarl serve runs/mine --engine vllm engine.tensor_parallel=2
     """
     from muarl.backends.checkpoint_names import existing_checkpoint

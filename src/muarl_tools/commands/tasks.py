@@ -76,11 +76,8 @@ def from_log(
     [bold]Examples[/bold]
 
       muarl tasks from-log live.jsonl --domain retail-generated --out tasks.jsonl
-
       muarl tasks show tasks.jsonl
-
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
-
       muarl train --config mua-8b --domain retail-generated domain.tasks=tasks.jsonl
     """
     from muarl.environments.log_tasks import check_own, shown_by_all, snapshot, task_of
@@ -179,7 +176,6 @@ def show(
     [bold]Examples[/bold]
 
       muarl tasks show tasks.jsonl
-
       muarl tasks show tasks.jsonl log-3f2a9c01b7de
     """
     found = _read(file)
@@ -216,7 +212,6 @@ def confirm(
     [bold]Examples[/bold]
 
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de log-90ab12cd34ef
-
       muarl tasks confirm tasks.jsonl --clean
     """
     from muarl.environments import task_files as taskfiles

@@ -78,9 +78,7 @@ def check(
     [bold]Examples[/bold]
 
       muarl tasks check tau2-airline
-
       muarl tasks check tasks.json --domain tau2-retail --page findings.html --fix fixed.json
-
       muarl tasks check logged.jsonl --domain retail-generated --json
     """
     if guesses and fix is None:

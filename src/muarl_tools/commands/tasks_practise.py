@@ -61,9 +61,7 @@ def practise(
     [bold]Examples[/bold]
 
       muarl tasks practise runs/quickstart --out practise.jsonl
-
       muarl tasks practise runs/eval --out practise.jsonl --tasks 500
-
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl
     """
     from muarl.environments.draws import check_makes

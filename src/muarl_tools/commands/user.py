@@ -114,12 +114,9 @@ def check(
     [bold]Examples[/bold]
 
       muarl user check agenda --domain retail-generated
-
       muarl user check endpoint:MODEL@http://localhost:8000/v1 --domain retail-generated --domain clinic-generated
           --page user.html
-
       muarl user check runs/customer --logs people.jsonl
-
       muarl user check endpoint:MODEL --price MODEL=2/8 --max-cost 5 --fail-on unfit --json
     """
     from muarl.basics.errors import ConfigError
@@ -263,7 +260,6 @@ def proxy(
     [bold]Examples[/bold]
 
       muarl user proxy --upstream http://localhost:8000/v1 --key-env ""
-
       muarl user proxy --upstream https://api.openai.com/v1 --model gpt-4.1 --log faults.jsonl
     """
     import asyncio

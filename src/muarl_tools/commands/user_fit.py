@@ -49,7 +49,6 @@ def fit(
     [bold]Examples[/bold]
 
       muarl user fit live.jsonl --domain retail-generated --out people.yaml
-
       muarl eval --config people.yaml --checkpoint runs/mine
     """
     from muarl.basics.errors import ConfigError

@@ -45,11 +45,8 @@ def view(
     [bold]Examples[/bold]
 
       muarl view runs/quickstart
-
       muarl view runs/first runs/second --port 8080
-
       muarl view runs/quickstart --export pages
-
       muarl view runs/clinic --domain ./clinic.py:CLINIC      (what calls changed in the database of your environment)
     """
     from muarl.environments.audit_rules import RulesOfRuns
