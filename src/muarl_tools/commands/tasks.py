@@ -25,9 +25,9 @@ from muarl_tools.commands.tasks_check import check
 from muarl_tools.commands.tasks_practise import practise
 
 if TYPE_CHECKING:
+    from muarl.domains.world_from_log import Tables
     from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
-    from muarl.domains.world_from_log import Tables
     from muarl.environments.log_tasks import Dropped
     from muarl.environments.task_files import FiledTask
     from muarl.records.conversation import LeftOut
