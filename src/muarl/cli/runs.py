@@ -46,8 +46,6 @@ def runs(
     nobody audited it. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose
     process died without a status is "killed". Times are UTC.
 
-    [bold]Examples[/bold]
-
       muarl runs
       muarl runs --sort success
       muarl runs path/to/runs --json

@@ -50,8 +50,6 @@ def quickstart(
     A tiny agent learns to serve simulated customers of a small shop, on this machine's CPU cores. Ends with the path
     of an HTML report that shows the learning curves and whole conversations from before and after.
 
-    [bold]Examples[/bold]
-
       muarl quickstart
       muarl quickstart --seed 1 --name second
       muarl quickstart rl.steps=5 eval.tasks=50      (a quick look, in a minute or two)
@@ -74,13 +72,11 @@ def base(
 ) -> None:
     """Pretrain the small base model, as the one shipped with muarl: from scratch, or from another base.
 
-    [bold]Examples[/bold]
-
-      muarl base
-      muarl base base.steps=200 base.hidden=64 --name small-base
-      muarl base --config worlds --name worlds-base
-      muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
-      muarl base --resume runs/base
+    muarl base
+    muarl base base.steps=200 base.hidden=64 --name small-base
+    muarl base --config worlds --name worlds-base
+    muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
+    muarl base --resume runs/base
     """
     run_recipe("pretraining", given(locals(), {**RUN, "checkpoint": "base.checkpoint"}, before=["name=base"]))
 
@@ -100,12 +96,10 @@ def sft(
 ) -> None:
     """Fine-tune on demonstrations (the cold start). Only the agent's own tokens are learned.
 
-    [bold]Examples[/bold]
-
-      muarl sft --config cpu --name cold
-      muarl sft --checkpoint path/to/checkpoint sft.demonstrations_file=episodes.jsonl
-      muarl sft --resume runs/cold
-      muarl sft --config mua-8b --cluster auto
+    muarl sft --config cpu --name cold
+    muarl sft --checkpoint path/to/checkpoint sft.demonstrations_file=episodes.jsonl
+    muarl sft --resume runs/cold
+    muarl sft --config mua-8b --cluster auto
     """
     run_recipe("sft", given(locals()))
 
@@ -134,8 +128,6 @@ def sft_user(
     Learns the customer's tokens of conversations, with the scenario as the system prompt. It is then evaluated against
     the scripted expert: how often it keeps its goal, which facts it gets wrong, and whether it stops in time.
     summary.json has the figures, report.md a table.
-
-    [bold]Examples[/bold]
 
       muarl sft-user --name customer
       muarl sft-user sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
@@ -170,8 +162,6 @@ def train(
 
     Each step rolls out groups of conversations, scores the state of the database that each one leaves behind, and
     updates the model. Metrics go to the terminal, to metrics.jsonl and to TensorBoard.
-
-    [bold]Examples[/bold]
 
       muarl train --config cpu --checkpoint runs/cold
       muarl train --config mine.yaml rl.steps=10 rl.lr=1e-4 --dry-run

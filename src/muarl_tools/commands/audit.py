@@ -84,8 +84,6 @@ def audit(
     evaluations only those are audited, each in a column of its own; --episodes names others. Nothing is written unless
     --out names a folder.
 
-    [bold]Examples[/bold]
-
       muarl audit runs/eval-tau2-retail
       muarl audit live-logs.jsonl --domain airline --out audited --fail-on catastrophic
       muarl audit runs/clinic --domain ./clinic.py:CLINIC

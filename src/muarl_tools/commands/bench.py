@@ -45,8 +45,6 @@ def replay(
     BFCL: {"id", "long_context", "calls": [{"class", "name", "kwargs"}]} gets "content" on each call and "final_state".
     ACEBench: {"id", "language", "steps": [{"message"}]} gets "output" on each step and "final_state".
 
-    [bold]Examples[/bold]
-
       muarl replay tau2 --calls calls.jsonl --out answers.jsonl
       muarl replay tau1 --domain airline --calls calls.jsonl --out answers.jsonl
       muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
@@ -127,8 +125,6 @@ def score(
     BFCL: {"id", "calls": [turn][message][call]} gets "valid", "error_type" and the strict score. ACEBench: {"id",
     "language", "final_state", "process"} gets "end_to_end" and "process", as upstream has them and with its defects
     repaired.
-
-    [bold]Examples[/bold]
 
       muarl score tau2 --trajectories saved.jsonl --out scores.jsonl --judge fail
       muarl score tau2 --trajectories runs/eval/episodes/eval.jsonl --out scores.jsonl --judge endpoint:gpt-4.1

@@ -58,8 +58,6 @@ def compare(
 
     Repeats that tell the agent's noise from the user's: muarl eval --noise 3x3. The judge's: muarl score --verdicts 3.
 
-    [bold]Examples[/bold]
-
       muarl compare runs/eval-a runs/eval-b
       muarl compare old=results/gpt-4.1_retail.json new=results/o4-mini_retail.json --page compare.html
       muarl compare runs/quickstart --points 5

@@ -29,10 +29,8 @@ def add(
 ) -> None:
     """Install a benchmark's data from a folder on this machine; every file is checked by sha256.
 
-    [bold]Examples[/bold]
-
-      muarl data add tau2 --from ~/src/tau2-bench
-      muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
+    muarl data add tau2 --from ~/src/tau2-bench
+    muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
     """
     from muarl_worlds import install
 
@@ -45,9 +43,7 @@ def add(
 def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmark, such as tau2.")]) -> None:
     """Download a benchmark's data at the commit this version was checked against; bfcl's wheels through pip.
 
-    [bold]Example[/bold]
-
-      muarl data fetch tau2
+    muarl data fetch tau2
     """
     from muarl_worlds import install
 
@@ -63,9 +59,7 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmar
 def list_data() -> None:
     """Show which benchmarks are known, and where the installed ones are.
 
-    [bold]Examples[/bold]
-
-      muarl data list
+    muarl data list
     """
     from muarl_worlds import data as store
 
@@ -107,8 +101,6 @@ def overlap(
 
     Gold actions are compared; reads, and the order of the writes, do not count. A benchmark says little of a model that
     was trained on tasks like its own.
-
-    [bold]Examples[/bold]
 
       muarl data overlap --training retail-generated --tasks 5000
       muarl data overlap --training tau1-retail:train --benchmark tau2-retail:test --out overlap.json

@@ -54,8 +54,6 @@ def doctor(
     Shows whether endpoint variables are set, never what they hold. Exit code 1 if muarl cannot work, 2 for a model that
     it cannot use.
 
-    [bold]Examples[/bold]
-
       muarl doctor
       muarl doctor --json --no-speed
       muarl doctor Qwen/Qwen2.5-7B
@@ -333,9 +331,7 @@ def _print(found: list[DoctorCheck], *, about_machine: bool) -> None:
 def version() -> None:
     """Print the versions of muarl, Python and the libraries that decide what a run computes.
 
-    [bold]Example[/bold]
-
-      muarl version
+    muarl version
     """
     for name, number in versions().items():
         echo(f"{name} {number}")

@@ -42,9 +42,7 @@ def overview(context: typer.Context) -> None:
 def list_domains() -> None:
     """List the environments: muarl's own, the benchmarks, and those of installed plug-ins.
 
-    [bold]Example[/bold]
-
-      muarl domains list
+    muarl domains list
     """
     _print()
 
@@ -98,8 +96,6 @@ def show(
     Clients of `muarl serve` send both with each request; a small model needs them word for word as in training. Where
     they differ from task to task, they are those of the first test task.
 
-    [bold]Examples[/bold]
-
       muarl domains show retail-generated
       muarl domains show retail-generated --size official --policy > policy.md
       muarl domains show tau2-retail --tools > tools.json
@@ -149,8 +145,6 @@ def check(
     Each check prints what it has looked at and what is wrong, where, and what to change. Parts that the environment
     does not have are not checked, and the table says so. Exit code 1 if anything is wrong. --page has every problem, of
     which the terminal shows the first of each check, and the policy's rules one by one.
-
-    [bold]Examples[/bold]
 
       muarl domains check ./clinic.py:CLINIC
       muarl domains check retail-generated --size official --tasks 500

@@ -67,8 +67,6 @@ def serve(
     names), otherwise a random one that is printed. Ctrl-C or SIGTERM lets running conversations finish. See
     docs/integrations.md.
 
-    [bold]Examples[/bold]
-
       muarl env serve retail-generated
       muarl env serve retail-generated airline-generated --size official --port 9000
       muarl env serve tau2-telecom --split train --user endpoint:MODEL@http://localhost:8000/v1

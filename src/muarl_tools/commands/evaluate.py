@@ -151,8 +151,6 @@ def evaluate(
     With a benchmark's name, its own protocol is followed to the letter: prompts, greeting, turn order, stop words,
     limits and seeds. Every finished conversation is kept at once; a run that was killed continues with --resume.
 
-    [bold]Examples[/bold]
-
       muarl eval tau2-telecom --split test --trials 4 --agent endpoint:MODEL --user endpoint:MODEL
       muarl eval tau2-retail --agent runs/mine --user endpoint:MODEL@http://localhost:8000/v1 --judge endpoint:MODEL
       muarl eval tau2-telecom --solo --agent endpoint:MODEL --price MODEL=2/8 --max-cost 20

@@ -50,8 +50,6 @@ def export(
     folder of ATIF trajectories. --as tau2: an evaluation as TAU2's results.json (docs/formats.md). --as csv or parquet:
     one row an episode (docs/files.md).
 
-    [bold]Examples[/bold]
-
       muarl export runs/mine --as hf --dtype bfloat16 --out my-agent
       muarl export runs/mine/checkpoints/rl/step-000060 --out step-60
       muarl export runs/mine --as messages --out messages.jsonl

@@ -37,8 +37,6 @@ def install(
 
     Versions are pinned. Nothing is installed globally, and nothing is fetched later on.
 
-    [bold]Examples[/bold]
-
       muarl mcp install
       muarl mcp install git sqlite
     """
@@ -62,9 +60,7 @@ def install(
 def list_servers() -> None:
     """Say which public servers are installed, and what the others lack.
 
-    [bold]Example[/bold]
-
-      muarl mcp list
+    muarl mcp list
     """
     from muarl.domains.mcp import servers
 
@@ -82,8 +78,6 @@ def tools(
 
     {folder} in a command stands for an empty folder that is made for it. --json has the form of a scenario's
     tools.json.
-
-    [bold]Examples[/bold]
 
       muarl mcp tools mcp-git
       muarl mcp tools --json -- python my_server.py {folder}
@@ -141,8 +135,6 @@ def serve(
 
     Over HTTP, clients must send the token in MUARL_MCP_TOKEN, or the one that is made up and printed, as a bearer
     token. A benchmark's domain is offered with its own database, unless a task is named.
-
-    [bold]Examples[/bold]
 
       muarl mcp serve retail
       muarl mcp serve tau2-airline --task 7 --http --port 8765

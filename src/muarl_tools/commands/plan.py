@@ -36,8 +36,6 @@ def plan(
     settings do not fit (exit code 1), suggests some that do. Needs no GPU, and no weights for the
     published Qwen3, Qwen2.5 and Llama 3 models.
 
-    [bold]Examples[/bold]
-
       muarl plan mua-8b
       muarl plan mua-32b rl.tasks_per_step=64 --assume gpu=h100 --assume gpu_hour=2.5
       muarl plan mua-8b --gpus 4 --assume gpu=h100

@@ -24,8 +24,6 @@ def report(
     The page is one file without scripts or outside requests: mail it, or put it on any web server. Works on
     interrupted runs too; what is missing is left out.
 
-    [bold]Examples[/bold]
-
       muarl report runs/quickstart
       muarl report runs/quickstart --show 12 --out /tmp/look.html
     """

@@ -68,8 +68,6 @@ def serve(
     Clients must send a token as their API key: the one in MUARL_SERVE_TOKEN (or in the file that MUARL_SERVE_TOKEN_FILE
     names), otherwise a random one that is printed. Ctrl-C or SIGTERM lets running requests finish. See docs/serving.md.
 
-    [bold]Examples[/bold]
-
       muarl serve runs/quickstart
       muarl serve runs/mine --name my-agent --port 9000 --max-context 16384
       muarl serve runs/mine --engine vllm engine.tensor_parallel=2

@@ -73,8 +73,6 @@ def from_log(
     changed. Since the agent may have been wrong, a task is used for training only after it has been confirmed; its
     notes say what to check.
 
-    [bold]Examples[/bold]
-
       muarl tasks from-log live.jsonl --domain retail-generated --out tasks.jsonl
       muarl tasks show tasks.jsonl
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
@@ -173,10 +171,8 @@ def show(
 ) -> None:
     """Show a file's tasks: one line each, or those named in full, with what to look at before confirming.
 
-    [bold]Examples[/bold]
-
-      muarl tasks show tasks.jsonl
-      muarl tasks show tasks.jsonl log-3f2a9c01b7de
+    muarl tasks show tasks.jsonl
+    muarl tasks show tasks.jsonl log-3f2a9c01b7de
     """
     found = _read(file)
     if ids:
@@ -208,8 +204,6 @@ def confirm(
     """Confirm goals: from now on these tasks are trained on. Each goal is tried in its world first.
 
     Where the log's agent was wrong, fix the task's actions in the file, then confirm it.
-
-    [bold]Examples[/bold]
 
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de log-90ab12cd34ef
       muarl tasks confirm tasks.jsonl --clean

@@ -75,8 +75,6 @@ def check(
     many known mistakes they find). Errors are scores that are wrong; warnings depend on what the scenario leaves open;
     notes are to know. Exit code 1 if there are errors.
 
-    [bold]Examples[/bold]
-
       muarl tasks check tau2-airline
       muarl tasks check tasks.json --domain tau2-retail --page findings.html --fix fixed.json
       muarl tasks check logged.jsonl --domain retail-generated --json

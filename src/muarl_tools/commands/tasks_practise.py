@@ -58,8 +58,6 @@ def practise(
     none of them was played before, and none is held out. They are written with their addresses, and made again where
     they are played, in the same environment and size.
 
-    [bold]Examples[/bold]
-
       muarl tasks practise runs/quickstart --out practise.jsonl
       muarl tasks practise runs/eval --out practise.jsonl --tasks 500
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl

@@ -111,8 +111,6 @@ def check(
     one that asks too much, one that gets numbers wrong, and others that refuse, stall, claim and hand over. Rules look
     at every message; --judge asks a model, too. The verdict is fit, fit with reservations or unfit.
 
-    [bold]Examples[/bold]
-
       muarl user check agenda --domain retail-generated
       muarl user check endpoint:MODEL@http://localhost:8000/v1 --domain retail-generated --domain clinic-generated
           --page user.html
@@ -256,8 +254,6 @@ def proxy(
     messages; on a fault the model is asked again, within bounds, and the usage that is reported holds all tries.
     /v1/guard has the counts. Clients must send a token as their API key: the one in MUARL_PROXY_TOKEN (or in the file
     that MUARL_PROXY_TOKEN_FILE names), otherwise a random one that is printed.
-
-    [bold]Examples[/bold]
 
       muarl user proxy --upstream http://localhost:8000/v1 --key-env ""
       muarl user proxy --upstream https://api.openai.com/v1 --model gpt-4.1 --log faults.jsonl

@@ -46,8 +46,6 @@ def fit(
     language, and finds the level of each trait at which the domain's rule-based users do so as often
     (docs/users.md#less-easy-users). Needs no model.
 
-    [bold]Examples[/bold]
-
       muarl user fit live.jsonl --domain retail-generated --out people.yaml
       muarl eval --config people.yaml --checkpoint runs/mine
     """

@@ -42,8 +42,6 @@ def view(
     Serves pages on this machine only, to whoever has the address with its token. The pages follow a run in progress.
     Nothing is written into the run's folder; an index of its episodes is kept in the cache folder.
 
-    [bold]Examples[/bold]
-
       muarl view runs/quickstart
       muarl view runs/first runs/second --port 8080
       muarl view runs/quickstart --export pages
