@@ -28,10 +28,7 @@ def generate(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
-            help=f"{options.ENVIRONMENT} Default: {DEFAULT}.",
-            callback=approved,
-            show_default=False,
+            metavar="[NAME]", help=f"{options.ENVIRONMENT} Default: {DEFAULT}.", callback=approved, show_default=False
         ),
     ] = None,
     domain: options.Domain = None,

@@ -35,11 +35,7 @@ class Starter:
 
 
 ZOO = Starter(
-    "zoo",
-    "starter",
-    "Desk",
-    frozenset({"TODAY", "VISITOR", "THE_BOOKING", "THE_DAY"}),
-    "your rules in policy.md",
+    "zoo", "starter", "Desk", frozenset({"TODAY", "VISITOR", "THE_BOOKING", "THE_DAY"}), "your rules in policy.md"
 )
 MARINA = Starter(
     "marina",

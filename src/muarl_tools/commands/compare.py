@@ -42,8 +42,7 @@ def compare(
         ),
     ] = False,
     keep_changed: Annotated[
-        bool,
-        typer.Option("--keep-changed", help="Also compare tasks that the files describe differently."),
+        bool, typer.Option("--keep-changed", help="Also compare tasks that the files describe differently.")
     ] = False,
     as_json: options.AsJson = False,
     page: options.Page = None,

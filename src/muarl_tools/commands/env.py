@@ -34,12 +34,7 @@ def _group() -> None:
 def serve(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME...",
-            help=options.ENVIRONMENT,
-            callback=approved_all,
-            show_default=False,
-        ),
+        typer.Argument(metavar="NAME...", help=options.ENVIRONMENT, callback=approved_all, show_default=False),
     ],
     user: Annotated[str, option("--user", show_default=True)] = "agenda",
     judge: Annotated[str | None, option("--judge", "Of assertions in words, where tasks have some.")] = None,

@@ -120,8 +120,7 @@ def evaluate(
         str | None, typer.Option("--user-judge", help="A model that looks for simulator errors: endpoint:MODEL.")
     ] = None,
     audit_judge: Annotated[
-        str | None,
-        typer.Option("--audit-judge", help="Model that audits what rules cannot decide: endpoint:MODEL."),
+        str | None, typer.Option("--audit-judge", help="Model that audits what rules cannot decide: endpoint:MODEL.")
     ] = None,
     red_team: Annotated[
         str | None,

@@ -119,8 +119,7 @@ def _tools_of(target: list[str], token_env: str) -> dict[str, ServerTool]:
 @mcp.command("serve")
 def serve(
     domain: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help=f"{options.ENVIRONMENT} Or a domain's: retail, airline, telecom."),
+        str, typer.Argument(metavar="NAME", help=f"{options.ENVIRONMENT} Or a domain's: retail, airline, telecom.")
     ],
     task: Annotated[str, option("--task", "its id; of made tasks its number.")] = "",
     split: Annotated[str, option("--split", "Default: test, or a benchmark's own.")] = "",

@@ -25,8 +25,7 @@ def plan(
     domain: options.WeightedDomains = None,
     assume: Annotated[list[str] | None, option("--assume", metavar="KEY=VALUE")] = None,
     gpus: Annotated[
-        int | None,
-        typer.Option("--gpus", help="Find settings that fit on this many GPUs, and plan those."),
+        int | None, typer.Option("--gpus", help="Find settings that fit on this many GPUs, and plan those.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

@@ -46,8 +46,7 @@ def serve(
         typer.Option("--thinking/--no-thinking", help="Turn thinking on or off. Default: as in the checkpoint's run."),
     ] = None,
     dtype: Annotated[
-        Literal["float32", "bfloat16"] | None,
-        option("--dtype", "Default: float32 on a CPU, bfloat16 on a GPU."),
+        Literal["float32", "bfloat16"] | None, option("--dtype", "Default: float32 on a CPU, bfloat16 on a GPU.")
     ] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
     deadline: Annotated[
@@ -57,8 +56,7 @@ def serve(
     allow_host: options.AllowedHosts = None,
     body: options.MaxBody = 4,
     raw_prompts: Annotated[
-        bool,
-        typer.Option("--raw-prompts", help="Accept text prompts at /v1/completions, including control tokens."),
+        bool, typer.Option("--raw-prompts", help="Accept text prompts at /v1/completions, including control tokens.")
     ] = False,
     token_to: options.TokenFile = None,
     runs_dir: options.InRunsDir = None,

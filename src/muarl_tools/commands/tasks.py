@@ -166,8 +166,7 @@ def _say_dropped(dropped: list[Dropped]) -> None:
 
 @tasks.command("show")
 def show(
-    file: File,
-    ids: Annotated[list[str] | None, typer.Argument(help="Print only these tasks, in full.")] = None,
+    file: File, ids: Annotated[list[str] | None, typer.Argument(help="Print only these tasks, in full.")] = None
 ) -> None:
     """Show a file's tasks: one line each, or those named in full, with what to look at before confirming.
 

@@ -86,8 +86,7 @@ def check(
         typer.Option("--agents", help="Only these agents, by name with commas between (docs/user-check.md)."),
     ] = None,
     agent: Annotated[
-        list[str] | None,
-        typer.Option("--agent", help="A model as a further agent: endpoint:MODEL[@URL] (repeatable)."),
+        list[str] | None, typer.Option("--agent", help="A model as a further agent: endpoint:MODEL[@URL] (repeatable).")
     ] = None,
     logs: Annotated[
         list[Path] | None,
