@@ -8,7 +8,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import approved_all
+from muarl.cli.named import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.serving import tell_ready
@@ -34,7 +34,7 @@ def _group() -> None:
 def serve(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help=options.ENVIRONMENT, callback=approved_all, show_default=False),
+        typer.Argument(metavar="NAME...", help=options.ENVIRONMENT, show_default=False),
     ],
     user: Annotated[str, option("--user", show_default=True)] = "agenda",
     judge: Annotated[str | None, option("--judge", "Of assertions in words, where tasks have some.")] = None,
@@ -82,7 +82,7 @@ def serve(
     with working(f"Preparing {', '.join(names)}"):
         players = named_users(user, concurrency=concurrency, where="--user")
         served = ServedEnvironments(
-            environments=_different([find(name) for name in names]),
+            environments=_different([find(approved(name) or name) for name in names]),
             users=players,
             judge=None if judge is None else make_judge(judge, {}),
             split=split,
