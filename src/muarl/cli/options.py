@@ -91,7 +91,7 @@ def option(word: str, own: str = "", **more: Any) -> Any:
 def settings_argument(example: str) -> Any:
     """The argument KEY=VALUE, with an example for its help. Environments that it names are approved."""
     return typer.Argument(
-        metavar="[KEY=VALUE]...",
+        metavar="KEY=VALUE",
         help=f"Settings that override the configuration, such as {example}.",
         callback=approved_settings,
         show_default=False,
