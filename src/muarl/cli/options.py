@@ -28,7 +28,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     ),
     "--config": (CONFIG, "-c"),
     "--domain": (ENVIRONMENT, "-d"),
-    "--dry-run": ("Print the resolved configuration as YAML, check it, and exit.",),
+    "--dry-run": ("Check everything, and start nothing.",),
     "--name": ("Name of the run; its folder is RUNS_DIR/NAME.",),
     "--resume": ("Run folder to resume, with its own configuration; what is finished is not repeated.",),
     "--runs-dir": ("Folder of runs.",),
@@ -118,7 +118,7 @@ Seed = Annotated[int | None, option("--seed")]
 Checkpoint = Annotated[str | None, option("--checkpoint")]
 Resume = Annotated[Path | None, option("--resume")]
 Cluster = Annotated[str | None, option("--cluster")]
-DryRun = Annotated[bool, option("--dry-run")]
+DryRun = Annotated[bool, option("--dry-run", "Prints the resolved configuration as YAML.")]
 Assume = Annotated[list[str] | None, option("--assume", "With --dry-run.", metavar="KEY=VALUE")]
 
 EnvironmentName = Annotated[
