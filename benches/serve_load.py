@@ -359,7 +359,7 @@ def main() -> int:
         work(options.url, os.environ["MUARL_SERVE_TOKEN"])
     else:
         with server(
-            options.model, "--max-context", str(options.context), "--slots", "256", *shlex.split(options.serve)
+            options.model, "--max-context", str(options.context), "--concurrency", "256", *shlex.split(options.serve)
         ) as there:
             work(*there)
     policy = load_policy(checkpoint_folder(options.model))

@@ -72,3 +72,15 @@ def test_every_name_is_imported_from_the_module_that_defines_it(
     import structure
 
     assert structure.borrowed_names(repository) == []
+
+
+def test_the_bodies_of_commands_are_short() -> None:
+    """Of no function of the command line beyond 60 lines, its docstring counted and its parameters not."""
+    source = Path(__file__).parents[1] / "src"
+    long = []
+    for file in [*(source / "muarl" / "cli").glob("*.py"), *(source / "muarl_tools" / "commands").glob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                if (node.end_lineno or 0) - node.body[0].lineno >= 60:
+                    long.append(f"{file.name}:{node.name}")
+    assert long == []

@@ -174,7 +174,7 @@ def test_the_long_form_stays_as_it_was() -> None:
         (["tau2-retail", "--user", "gpt-u"], ["--user", "endpoint:MODEL"]),
         (["tau2-retail", *LLM[:2]], ["eval_user.kind"]),
         (["tau2-retail", *LLM, "--price", "gpt-a=2"], ["--price", "MODEL=2/8"]),
-        (["tau2-retail", *LLM, "--price", "gpt-a=-2/8"], ["eval.prices"]),
+        (["tau2-retail", *LLM, "--price", "gpt-a=-2/8"], ["--price", "MODEL=2/8"]),
         (["tau2-retail", *LLM, "--user-judge", "pass"], ["user_judge", "endpoint:MODEL"]),
         (["tau2-retail", *LLM, "--split", "tset"], ["eval.split"]),
         (["tau2-retail", *LLM, "--max-cost", "0"], ["eval.max_cost"]),

@@ -108,7 +108,7 @@ def test_a_benchmarks_domain_is_picked_with_and_without_a_task(shared_data):
             ("serve", "retail-generated", "--size", "vast"),
             "--size is vast; the sizes of retail-generated are tiny, small",
         ),
-        (("serve", "retail-generated", "--split", "dev"), "--split: retail-generated has the splits train"),
+        (("serve", "retail-generated", "--split", "dev"), "--split: retail-generated has no tasks for the split 'dev'"),
         (("serve", "retail-generated", "--task", "x"), "--task: tasks of retail-generated are numbered"),
         (("serve", "retail-generated", "--side", "user"), "the user's side has no tools to serve"),
         (

@@ -26,7 +26,7 @@ def official(monkeypatch):
 
 
 def test_generated_tasks_are_compared_with_every_installed_benchmark_of_their_domain(official, tmp_path, capsys):
-    datasets.overlap("retail-generated", count=5, show=1, out=tmp_path / "overlap.json")
+    datasets.overlap("retail-generated", tasks=5, show=1, out=tmp_path / "overlap.json")
     told = capsys.readouterr().out
     (row,) = json.loads((tmp_path / "overlap.json").read_text())
     writing = row["benchmark_tasks"]
@@ -40,7 +40,7 @@ def test_generated_tasks_are_compared_with_every_installed_benchmark_of_their_do
 def test_a_file_of_tasks_and_another_split(official, tmp_path, capsys):
     file = tmp_path / "tasks.jsonl"
     file.write_text("".join(json.dumps(task_row(t)) + "\n" for t in official))
-    datasets.overlap(str(file), ["retail-generated:train", "retail-generated:test"], count=3, show=0)
+    datasets.overlap(str(file), ["retail-generated:train", "retail-generated:test"], tasks=3, show=0)
     told = capsys.readouterr().out.split("\n")
     same, other = (line for line in told if line.startswith("tasks.jsonl and "))
     assert same.startswith("tasks.jsonl and retail-generated:train (3 tasks): ") and "(100.0%)" in same
@@ -58,7 +58,7 @@ def test_bad_input(official, tmp_path, monkeypatch):
         tasksets.task_set("retail-generated", size="vast")
     monkeypatch.setattr(data, "installed", lambda: ())
     with pytest.raises(ConfigError, match="no installed benchmark has the domain retail: name one with --benchmark"):
-        datasets.overlap("retail-generated", count=1)
+        datasets.overlap("retail-generated", tasks=1)
 
 
 @pytest.mark.parametrize(

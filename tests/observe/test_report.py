@@ -135,7 +135,7 @@ class TestContent:
         app = typer.Typer()
         app.command()(report)
         out = tmp_path / "page.html"
-        done = CliRunner().invoke(app, [str(finished_run.path), "--out", str(out), "--conversations", "1"])
+        done = CliRunner().invoke(app, [str(finished_run.path), "--out", str(out), "--show", "1"])
         assert done.exit_code == 0, done.output
         assert sum(n == "article" for n, _ in Page(out.read_text(encoding="utf-8")).tags) == 1
         missing = CliRunner().invoke(app, [str(tmp_path / "none")])

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from muarl.cli.named import Domain, approved_settings, single
+from muarl.cli import options
+from muarl.cli.named import single
+from muarl.cli.options import in_runs, option, unknown_player
 from muarl.observe.terminal import clear, echo, working
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from muarl.config.sections import RunConfig
+    from muarl.domains.base import World
+    from muarl.domains.tasks import Task
     from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
+    from muarl.types.episode import Episode
     from muarl.users.base import UserFactory
 
 TURNS = 100
@@ -29,56 +34,30 @@ def chat(
             help="A run or checkpoint folder, base, expert, do-nothing, endpoint:MODEL or endpoint:MODEL@URL."
         ),
     ] = "expert",
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...",
-            help="Settings of a checkpoint, such as model.max_context=4096.",
-            callback=approved_settings,
-            show_default=False,
-        ),
-    ] = None,
-    user: Annotated[
-        str, typer.Option("--user", "-u", help="Who plays the customer: human (you), agenda, or endpoint:MODEL@URL.")
-    ] = "human",
-    domain: Domain = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size",
-            help="The environment's size, such as tiny or official. Default: that of the run, or tiny.",
-            show_default=False,
-        ),
-    ] = None,
-    split: Annotated[
-        str, typer.Option("--split", help="Where the task comes from: train, validation or test.")
-    ] = "test",
-    task: Annotated[int, typer.Option("--task", min=0, help="The task's number in its split.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the agent and of a simulated user.")] = 0,
+    settings: Annotated[list[str] | None, options.settings_argument("model.max_context=4096")] = None,
+    user: Annotated[str, option("--user", "Or human: you.", show_default=True)] = "human",
+    domain: options.Domain = None,
+    size: Annotated[str | None, option("--size", "Default: that of the run, or the smallest.")] = None,
+    split: Annotated[str, option("--split", show_default=True)] = "test",
+    task: Annotated[int, option("--task", "its number in the split.", min=0, show_default=True)] = 0,
+    seed: options.DrawSeed = 0,
     hints: Annotated[
         bool, typer.Option("--hints/--no-hints", help="Suggest the simulated customer's next line to you.")
     ] = True,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the episode to this JSONL file.")] = None,
+    out: Annotated[Path | None, option("--out", "the episode, as a line of JSON.")] = None,
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Talk with an agent about a generated task, or watch a simulated user do it.
 
     Shows the task's scenario first: you play that customer, and Enter alone sends what a simulated user would say. Tool
     calls and their results are printed dimmed. Ctrl-D ends the conversation, which is then scored by the final state of
-    the database. A checkpoint plays in its run's own domain and size, with
-    its context, turn length and thinking.
-
-    [bold]Examples[/bold]
+    the database. A checkpoint plays in its run's own domain and size, with its context, turn length and thinking.
 
       muarl chat runs/NAME
-
       muarl chat expert --task 7
-
       muarl chat runs/NAME --domain airline-generated --size official model.max_context=16384
-
       muarl chat endpoint:MODEL --domain ./clinic.py:CLINIC
-
       muarl chat endpoint:MODEL@http://localhost:8000/v1 --size official
-
       muarl chat expert --user agenda      (watch)
     """
     import asyncio
@@ -88,6 +67,7 @@ def chat(
     with working("Preparing the conversation"):
         from muarl.recipes.chatting import chat_config
 
+        agent = in_runs(agent, runs_dir)
         config, own = chat_config(agent, single(domain), size, split, settings or ())
         if own is not None and own.values:
             echo(own.describe(), err=True)
@@ -113,20 +93,15 @@ async def _chat(
     declared = find(config.domain.name)
     make_user = make_chat_user(user_spec, console, declared, hints=hints)
     from muarl.agents.endpoint import EndpointAgent
-    from muarl.basics.errors import ConfigError, InfrastructureError
-    from muarl.cli.chat_screen import ShownAgent, conclude, introduce, show_speech
+    from muarl.cli.chat_screen import ShownAgent, introduce, show_speech
     from muarl.environments.configure import place_of
     from muarl.recipes.chatting import chat_agent
     from muarl.rollouts.conversation import run_episode
     from muarl.rollouts.rules import Limits
-    from muarl.types.episode import StopReason, write_episodes
+    from muarl.types.episode import StopReason
     from muarl.users.llm import LLMUserFactory
 
-    place = place_of(config, with_rl=False)
-    found = declared.make_tasks(config.eval.split, 1, size=config.domain.size, start=index)
-    if not found:
-        raise ConfigError(f"--task: the split {config.eval.split} of {declared.name} has no task number {index}")
-    task = found[0]
+    place, task = place_of(config, with_rl=False), _task(declared, config, index)
     agent = chat_agent(agent_spec, config, place)
     person = user_spec == "human"
     endpoints: dict[str, Endpoint] = {}
@@ -142,14 +117,9 @@ async def _chat(
             await endpoint.check(boundary=boundary)
         clear()
         introduce(
-            console,
-            task,
-            agent.name,
-            make_user.name,
-            person=person,
-            parameters=_parameters(agent),
-            caller=declared.caller,
-        )
+            console, task, agent.name, make_user.name,
+            person=person, parameters=_parameters(agent), caller=declared.caller,
+        )  # fmt: skip
         episode = await run_episode(
             task,
             world,
@@ -169,9 +139,17 @@ async def _chat(
         show_speech(console, "User", "green", episode.messages[-1].content)
     if episode.stop is not StopReason.INFRASTRUCTURE:
         episode.verdict = await place.score(task, world, episode)
-    from muarl.config.parts import Compute
+    _conclude(console, episode, world, config if limits else None, out)
 
-    conclude(console, episode, world, Compute.of(config) if limits else None)
+
+def _conclude(console: Console, episode: Episode, world: World, limits: RunConfig | None, out: Path | None) -> None:
+    """Say how it ended, and write it. InfrastructureError for one that broke off."""
+    from muarl.basics.errors import InfrastructureError
+    from muarl.cli.chat_screen import conclude
+    from muarl.config.parts import Compute
+    from muarl.types.episode import StopReason, write_episodes
+
+    conclude(console, episode, world, None if limits is None else Compute.of(limits))
     if out is not None:
         write_episodes(out, [episode])
         console.print(f"The episode is in {out}.", markup=False)
@@ -180,11 +158,18 @@ async def _chat(
         raise InfrastructureError(episode.error or "the conversation broke off", boundary=boundary)
 
 
+def _task(declared: Environment, config: RunConfig, index: int) -> Task:
+    from muarl.basics.errors import ConfigError
+
+    found = declared.make_tasks(config.eval.split, 1, size=config.domain.size, start=index)
+    if not found:
+        raise ConfigError(f"--task: the split {config.eval.split} of {declared.name} has no task number {index}")
+    return found[0]
+
+
 def make_chat_user(spec: str, console: Console, environment: Environment, *, hints: bool = True) -> UserFactory:
     """The customer that a person names; ``hints``: a simulated one suggests lines to a person. ConfigError for an
     unknown one."""
-    from muarl.basics.errors import ConfigError
-
     if spec == "human":
         from muarl.cli.chat_screen import Prompt
         from muarl.users.agenda import AgendaUserFactory
@@ -202,7 +187,7 @@ def make_chat_user(spec: str, console: Console, environment: Environment, *, hin
         from muarl.users.llm import LLMUserFactory
 
         return LLMUserFactory(Endpoint(parse_endpoint(spec)))
-    raise ConfigError(f"--user: {spec!r} is unknown; use human, agenda, endpoint:MODEL or endpoint:MODEL@URL")
+    raise unknown_player("--user", spec, ("human", "agenda"))
 
 
 def _parameters(agent: Any) -> int | None:

@@ -2,72 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from muarl.cli.endpoint_options import endpoint_settings
+from muarl.cli import options
 from muarl.cli.named import approved_scenarios
-from muarl.cli.train import DryRun, Name, Overrides, RunsDir, Seed, named, run_recipe
+from muarl.cli.options import RUN, given, option, played_by
+from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working
 
-WITH_MODEL = {"teacher": "endpoint", "tools": "imagined", "user": "llm"}
-"""What each part's setting says where a model plays it."""
+COLDSTART: options.Table = {
+    **RUN,
+    "count": "coldstart.count",
+    "domain": "coldstart.scenarios",
+    "judge": "coldstart.judge",
+    "max_cost": "coldstart.max_cost",
+    "max_tokens": "coldstart.max_tokens",
+    "seed": lambda seed: {"seed": seed, "coldstart.seed": seed},
+    "teacher": played_by("--teacher", "coldstart.teacher", "coldstart.endpoint", "endpoint", ("expert",)),
+    "tools": played_by("--tools", "coldstart.tools", "coldstart.tools_endpoint", "imagined", ("world",)),
+    "user": played_by("--user", "user.kind", "user.endpoint", "llm", ("agenda",)),
+}
 
 
 def coldstart(
-    overrides: Overrides = None,
-    config: Annotated[
-        str,
-        typer.Option(
-            "--config",
-            "--preset",
-            "-c",
-            help="A preset (offline, teacher), or a YAML file of your own.",
-            callback=named,
-        ),
-    ] = "offline",
+    overrides: options.Overrides = None,
+    config: options.Config = "offline",
     count: Annotated[int | None, typer.Option("--count", "-n", help="Number of conversations to keep.")] = None,
-    scenario: Annotated[
+    domain: Annotated[
         list[str] | None,
-        typer.Option(
-            "--scenario",
+        option(
             "--domain",
-            "-d",
+            "Or a folder of texts (repeatable). Default: all nine environments.",
             metavar="NAME",
-            help="Only this environment (repeatable): a name, FILE.py:NAME, package.module:NAME, or a folder. Default: "
-            "all nine scenarios.",
             callback=approved_scenarios,
         ),
     ] = None,
     teacher: Annotated[
         str | None, typer.Option("--teacher", help="Who serves: expert, endpoint:MODEL or endpoint:MODEL@URL.")
     ] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", "-u", help="Who plays the customer: agenda or endpoint:MODEL[@URL].")
-    ] = None,
+    user: options.User = None,
     tools: Annotated[
-        str | None, typer.Option("--tools", help="Who plays the imagined tools: world or endpoint:MODEL[@URL].")
+        str | None,
+        typer.Option("--tools", help="Who plays the imagined tools: world, endpoint:MODEL or endpoint:MODEL@URL."),
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="Model that judges conversations after the filters: endpoint:MODEL.")
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Start no new conversations after spending this many dollars.")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Token budget over all models.")] = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Run folder to resume; finished conversations are not repeated.")
-    ] = None,
+    judge: Annotated[str | None, option("--judge", "It sees conversations that passed the filters.")] = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
+    resume: options.Resume = None,
     check: Annotated[
         Path | None, typer.Option("--check", help="Replay the conversations of this dataset and report differences.")
     ] = None,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Synthesise conversations between customers and an agent with tools, and keep the good ones.
 
@@ -75,18 +66,11 @@ def coldstart(
     nothing leaked, no repetition, no near-duplicates. Writes a dataset with a card; every dropped conversation is kept
     with the reason. Without any model, scripted experts serve simulated customers.
 
-    [bold]Examples[/bold]
-
       muarl coldstart
-
-      muarl coldstart --count 200 --scenario hotel-generated --scenario mcp-sqlite
-
-      muarl coldstart --preset teacher --teacher endpoint:MODEL --user endpoint:MODEL --tools endpoint:MODEL
-
+      muarl coldstart --count 200 --domain hotel-generated --domain mcp-sqlite
+      muarl coldstart --config teacher --teacher endpoint:MODEL --user endpoint:MODEL --tools endpoint:MODEL
       muarl coldstart --resume runs/coldstart
-
       muarl coldstart --check runs/coldstart/dataset
-
       muarl sft sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
     """
     if check is not None:
@@ -96,34 +80,4 @@ def coldstart(
             for line in check_dataset(check):
                 echo(line)
         return
-    settings: dict[str, Any] = {
-        "coldstart.count": count,
-        "coldstart.scenarios": scenario or None,
-        "coldstart.judge": judge,
-        "coldstart.max_cost": max_cost,
-        "coldstart.max_tokens": max_tokens,
-        "coldstart.seed": seed,
-        "name": name,
-        "runs_dir": None if runs_dir is None else str(runs_dir),
-        "seed": seed,
-    }
-    settings |= dict(_part("teacher", "coldstart.teacher", "coldstart.endpoint", teacher, {"expert": "expert"}))
-    settings |= dict(_part("tools", "coldstart.tools", "coldstart.tools_endpoint", tools, {"world": "world"}))
-    settings |= dict(_part("user", "user.kind", "user.endpoint", user, {"agenda": "agenda"}))
-    run_recipe("coldstart", config, overrides, dry_run, settings, resume)
-
-
-def _part(option: str, key: str, section: str, spec: str | None, words: dict[str, str]) -> Iterator[tuple[str, Any]]:
-    """Settings for one who takes part, as a person names it."""
-    from muarl.basics.errors import ConfigError
-
-    if spec is None:
-        return
-    if spec.startswith("endpoint:"):
-        yield key, WITH_MODEL[option]
-        yield from endpoint_settings(section, spec)
-    elif spec in words:
-        yield key, words[spec]
-    else:
-        known = ", ".join(words)
-        raise ConfigError(f"--{option}: {spec!r} is unknown; use endpoint:MODEL, endpoint:MODEL@URL or {known}")
+    run_recipe("coldstart", given(locals(), COLDSTART))

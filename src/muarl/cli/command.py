@@ -7,6 +7,7 @@ is the entry point's. Nothing is imported before the command, or the list of all
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,14 +16,29 @@ from importlib import metadata
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from muarl.basics.errors import ConfigError
+from muarl.cli.options import OLD
 
 GROUP = "muarl.commands"
 """The entry point group of subcommands."""
 
 TRAIN, MEASURE, WORLDS, HELP, MORE = "Train", "Measure and look", "Data and worlds", "This machine", "More"
 """The panels of ``muarl --help``, in their order."""
+
+
+class _Command(TyperCommand):
+    """A command that also takes the words which its options had before (``options.OLD``)."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        for old, word in OLD.get(self.name or "", {}).items():
+            for param in (p for p in self.params if word in p.opts):
+                param.opts, shown = [old], param.opts
+                param.add_to_parser(parser, ctx)
+                param.opts = shown
+        return parser
 
 
 @dataclass(frozen=True)
@@ -47,21 +63,31 @@ class Subcommand:
         if isinstance(self.run, typer.Typer):
             for one in self.run.registered_commands:
                 one.help = joined(one.callback)
+                one.cls = _Command if one.cls in (None, TyperCommand) else one.cls
             app.add_typer(self.run, name=name, rich_help_panel=self.panel)
         else:
             settings = dict(self.settings) or None
-            app.command(name, help=joined(self.run), rich_help_panel=self.panel, context_settings=settings)(self.run)
+            app.command(
+                name, cls=_Command, help=joined(self.run), rich_help_panel=self.panel, context_settings=settings
+            )(self.run)
         app.callback()(lambda: None)  # so that one command is still a group's
         return typer.main.get_group(app).commands[name]
 
 
 def joined(function: Any) -> str:
-    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Examples stay.
-
-    They lose their indentation, which typer would otherwise keep in some places and not in others.
-    """
-    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    return "\n\n".join(textwrap.dedent(p) if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
+    """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Indented lines, and
+    those of a paragraph that begins with "muarl", are examples: each becomes a paragraph (but for lines that are
+    indented further), and the first get a heading."""
+    found: list[str] = []
+    for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n"):
+        if not paragraph.startswith((" ", "muarl ")):
+            found.append(" ".join(paragraph.split()))
+            continue
+        examples = re.split(r"\n(?! )", textwrap.dedent(paragraph))
+        if not any(before.startswith("[bold]Example") for before in found):
+            found.append(f"[bold]Example{'s' * (len(examples) > 1)}[/bold]")
+        found += examples
+    return "\n\n".join(found)
 
 
 PACKAGE = "muarl"

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.basics.errors import ConfigError
-from muarl.cli.named import Domain, approved, single
+from muarl.cli import options
+from muarl.cli.named import approved, single
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -26,36 +28,24 @@ def generate(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
-            help="The environment: a name from `muarl domains`, FILE.py:NAME or package.module:NAME. "
-            f"Default: {DEFAULT}.",
-            callback=approved,
-            show_default=False,
+            metavar="[NAME]", help=f"{options.ENVIRONMENT} Default: {DEFAULT}.", callback=approved, show_default=False
         ),
     ] = None,
-    domain: Domain = None,
-    size: Annotated[
-        str | None,
-        typer.Option("--size", help="Its size, such as tiny or official. Default: the smallest.", show_default=False),
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which tasks: train, validation or test.")] = "test",
-    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of tasks.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the tasks.")] = 0,
-    show: Annotated[int, typer.Option("--show", min=0, help="Number of tasks to print in full.")] = 2,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all tasks to this JSON-lines file.")] = None,
+    domain: options.Domain = None,
+    size: options.Smallest = None,
+    split: Annotated[str, option("--split", show_default=True)] = "test",
+    tasks: Annotated[int, option("--tasks", min=1, show_default=True)] = 200,
+    seed: options.DrawSeed = 0,
+    show: Annotated[int, option("--show", min=0, show_default=True)] = 2,
+    out: Annotated[Path | None, option("--out", "all tasks, as JSON lines.")] = None,
 ) -> None:
     """Show an environment's tasks, and what doing nothing and always transferring earn on them.
 
     The same size, split, seed and number always give the same task. Every task's gold actions are replayed.
 
-    [bold]Examples[/bold]
-
       muarl generate
-
       muarl generate airline-generated --size official --split train --tasks 20 --show 5
-
       muarl generate ./clinic.py:CLINIC
-
       muarl generate --tasks 1000 --show 0 --out tasks.jsonl
     """
     from muarl.environments.registry import find
@@ -65,10 +55,10 @@ def generate(
     if name is not None and option not in (None, name):
         raise ConfigError(f"--domain {option}: {name} is given already; remove one of them")
     name = name or option or DEFAULT
-    with working(f"Making {count:,} tasks of {name}"):
+    with working(f"Making {tasks:,} tasks of {name}"):
         environment = find(name)
         size = _checked(environment, size, split)
-        made = environment.make_tasks(split, count, size=size, seed=seed)
+        made = environment.make_tasks(split, tasks, size=size, seed=seed)
         if not made:
             raise ConfigError(f"{environment.name} has no tasks in its split {split}")
         if not environment.replayed:
@@ -102,8 +92,7 @@ def _checked(environment: Environment, size: str | None, split: str) -> str | No
         raise ConfigError(f"{environment.name} is a benchmark, whose tasks are fixed{hint}")
     if size is not None:
         environment.check_size(size, "--size")
-    if split not in environment.splits:
-        raise ConfigError(f"--split: {split!r} is unknown; {environment.name} has {', '.join(environment.splits)}")
+    environment.check_split(split, "--split")
     return size or (environment.sizes[0] if environment.sizes else None)
 
 

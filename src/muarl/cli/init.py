@@ -35,11 +35,7 @@ class Starter:
 
 
 ZOO = Starter(
-    "zoo",
-    "starter",
-    "Desk",
-    frozenset({"TODAY", "VISITOR", "THE_BOOKING", "THE_DAY"}),
-    "your rules in policy.md",
+    "zoo", "starter", "Desk", frozenset({"TODAY", "VISITOR", "THE_BOOKING", "THE_DAY"}), "your rules in policy.md"
 )
 MARINA = Starter(
     "marina",
@@ -76,12 +72,8 @@ def init(
     Change it step by step into one of your own; docs/tutorial.md shows how. The last line printed is its name, as other
     commands take it.
 
-    [bold]Examples[/bold]
-
       muarl init zoo
-
       muarl init garden_tours envs/tours
-
       muarl init --knowledge harbour
     """
     starter = MARINA if knowledge else ZOO

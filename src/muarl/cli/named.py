@@ -14,9 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import ConfigError
 
@@ -77,19 +75,6 @@ def single(values: list[str] | None) -> str | None:
     return values[0] if values else None
 
 
-Domain = Annotated[  # a list, so that a second one is noticed: ``single`` has the only one
-    list[str] | None,
-    typer.Option(
-        "--domain",
-        "-d",
-        metavar="NAME",
-        help="The environment: a name from `muarl domains`, FILE.py:NAME or package.module:NAME.",
-        callback=approved_all,
-        show_default=False,
-    ),
-]
-
-
 def weighted(values: list[str] | None) -> list[Any] | None:
     """The domains of an option that may be given several times, their code approved: names, or {"name", "weight"} of
     ``NAME=WEIGHT``. ConfigError for a weight that is not above 0."""
@@ -116,33 +101,6 @@ def domain_name(chosen: list[Any] | None) -> Any:
     return chosen[0] if len(chosen) == 1 and isinstance(chosen[0], str) else chosen
 
 
-WeightedDomains = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--domain",
-        "-d",
-        metavar="NAME",
-        help="The environment: a name from `muarl domains`, FILE.py:NAME or package.module:NAME. Repeat it for several "
-        "in one run; NAME=2 draws twice as many tasks from it.",
-        callback=weighted,
-        show_default=False,
-    ),
-]
-
-Domains = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--domain",
-        "-d",
-        metavar="NAME",
-        help="Your own environment that a run is of: FILE.py:NAME or package.module:NAME (repeatable). Code that a "
-        "run names is not imported otherwise.",
-        callback=approved_all,
-        show_default=False,
-    ),
-]
-
-
 def approve_from_file(config: RunConfig, source: str) -> None:
     """Approve the installed modules that the configuration file of ``--config`` refers to.
 
@@ -158,10 +116,9 @@ def approve_from_file(config: RunConfig, source: str) -> None:
         if not is_reference(name) or canonical(name) in known():
             continue
         if (why := _why_not(name, file)) is not None:
-            option = "--scenario" if setting == "coldstart.scenarios" else "--domain"
             raise ConfigError(
                 f"{file}: {setting} is {name}, {why}. It is code that would be imported: if you trust it, add "
-                f"{option} {_as_given(name, file)}"
+                f"--domain {_as_given(name, file)}"
             )
         approve(name)
 

@@ -8,10 +8,7 @@ def presets() -> None:
 
     `--dry-run` prints all settings of one, and a file of your own may start from it with `extends: NAME`.
 
-    [bold]Examples[/bold]
-
       muarl presets
-
       muarl train --config cpu --dry-run
     """
     from rich.table import Table

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli import options
+from muarl.cli.options import in_runs
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -27,11 +29,15 @@ class RunOrder(StrEnum):
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="The folder that holds the runs, or one run.")] = Path("runs"),
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="The folder that holds the runs, or one run. Default: RUNS_DIR.", show_default=False),
+    ] = None,
+    runs_dir: options.RunsDir = None,
     sort: Annotated[
         RunOrder, typer.Option("--sort", help="Order: newest, name, highest success, or highest cost first.")
     ] = RunOrder.when,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON list, for programs.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """List runs: kind, domain, state, progress, success, success without any violation, when, cost.
 
@@ -40,22 +46,19 @@ def runs(
     nobody audited it. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose
     process died without a status is "killed". Times are UTC.
 
-    [bold]Examples[/bold]
-
       muarl runs
-
       muarl runs --sort success
-
       muarl runs path/to/runs --json
     """
     from muarl.basics.errors import DataError
     from muarl.observe.listing import list_runs
 
+    folder = (runs_dir or Path("runs")) if folder is None else in_runs(folder, runs_dir)
     if not folder.expanduser().is_dir():
         raise DataError(f"{folder}: no such folder; give the folder that contains the runs")
     with working(f"Reading the runs in {folder}"):
         found = list_runs(folder.expanduser(), sort.value)
-    if json_:
+    if as_json:
         import json
 
         echo(json.dumps([run.to_json() for run in found], indent=2))

@@ -5,66 +5,21 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.asked import UNTRAINED, only_asked
-from muarl.cli.named import WeightedDomains, approve_from_file, approved_settings, domain_name
+from muarl.cli.named import approve_from_file
+from muarl.cli.options import RUN, Given, Named, given, option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.config.sections import RunConfig
 
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="KEY=VALUE",
-        help="Settings that override the preset, such as rl.steps=10 rl.lr=1e-4.",
-        callback=approved_settings,
-    ),
-]
-
-
-class Named(str):
-    """A configuration that a person named, rather than the command's default."""
-
-
-def named(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
-    """The option's value; a ``Named`` one where a person said it."""
-    source = context.get_parameter_source(parameter.name or "")
-    return Named(value) if source is not None and source.name in ("COMMANDLINE", "PROMPT") else value
-
-
-Config = Annotated[
-    str,
-    typer.Option(
-        "--config",
-        "-c",
-        help="A preset's name (`muarl presets` lists them), or a YAML file of your own.",
-        callback=named,
-    ),
-]
-Name = Annotated[str | None, typer.Option("--name", help="Name of the run; its folder is RUNS_DIR/NAME.")]
-RunsDir = Annotated[Path | None, typer.Option("--runs-dir", help="Folder of runs. Default: runs.", show_default=False)]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the run.")]
-Checkpoint = Annotated[
-    str | None, typer.Option("--checkpoint", "-m", help="Model to start from: a run, a checkpoint folder, or `base`.")
-]
-Resume = Annotated[
-    Path | None, typer.Option("--resume", help="Run folder to resume from its last checkpoint, with its own config.")
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        help="Use a Ray cluster: `local` starts one on this machine, `auto` joins the one that runs here, HOST:PORT "
-        "one there.",
-    ),
-]
-Settings = dict[str, Any]
 COMMANDS = {
     "quickstart": "quickstart",
     "pretraining": "base",
@@ -78,124 +33,86 @@ COMMANDS = {
 """By recipe, the command that runs it."""
 TRAINING = ("sft", "rl", "quickstart")
 """Recipes that train the agent's model."""
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Print the resolved configuration as YAML, check it, and exit."),
-]
-Assume = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assume", metavar="KEY=VALUE", help="With --dry-run: plan with this instead, such as gpu=h100 (muarl plan)."
-    ),
-]
 
 
 def quickstart(
-    overrides: Overrides = None,
-    config: Config = "quickstart",
-    domain: WeightedDomains = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
-    resume: Resume = None,
-    dry_run: DryRun = False,
-    assume: Assume = None,
+    overrides: options.Overrides = None,
+    config: options.Config = "quickstart",
+    domain: options.WeightedDomains = None,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
+    resume: options.Resume = None,
+    dry_run: options.DryRun = False,
+    assume: options.Assume = None,
 ) -> None:
     """Train a small agent end to end: supervised fine-tuning, reinforcement learning, evaluation, report.
 
     A tiny agent learns to serve simulated customers of a small shop, on this machine's CPU cores. Ends with the path
     of an HTML report that shows the learning curves and whole conversations from before and after.
 
-    [bold]Examples[/bold]
-
       muarl quickstart
-
       muarl quickstart --seed 1 --name second
-
       muarl quickstart rl.steps=5 eval.tasks=50      (a quick look, in a minute or two)
-
       muarl quickstart --domain my_package.clinic:CLINIC
-
       muarl quickstart --resume runs/quickstart      (after Ctrl-C)
     """
-    settings = _settings(name, seed, domain, None, runs_dir)
-    run_recipe("quickstart", config, overrides, dry_run, settings, resume, assume=assume)
+    run_recipe("quickstart", given(locals()))
 
 
 def base(
-    overrides: Overrides = None,
-    config: Config = "quickstart",
-    domain: WeightedDomains = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--checkpoint",
-            "-m",
-            help="Base checkpoint to continue from, such as a run of `muarl base`. Default: random weights.",
-        ),
-    ] = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
-    resume: Resume = None,
-    dry_run: DryRun = False,
+    overrides: options.Overrides = None,
+    config: options.Config = "quickstart",
+    domain: options.WeightedDomains = None,
+    checkpoint: Annotated[str | None, option("--checkpoint", "It is continued. Default: random weights.")] = None,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
+    resume: options.Resume = None,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Pretrain the small base model, as the one shipped with muarl: from scratch, or from another base.
 
-    [bold]Examples[/bold]
-
-      muarl base
-
-      muarl base base.steps=200 base.hidden=64 --name small-base
-
-      muarl base --config worlds --name worlds-base
-
-      muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
-
-      muarl base --resume runs/base
+    muarl base
+    muarl base base.steps=200 base.hidden=64 --name small-base
+    muarl base --config worlds --name worlds-base
+    muarl base --config extend --domain ./zoo/zoo.py:ZOO --name zoo-base
+    muarl base --resume runs/base
     """
-    settings = _settings(name, seed, domain, None, runs_dir) | {"base.checkpoint": checkpoint}
-    named = ["name=base"] if resume is None else []
-    run_recipe("pretraining", config, [*named, *(overrides or ())], dry_run, settings, resume)
+    run_recipe("pretraining", given(locals(), {**RUN, "checkpoint": "base.checkpoint"}, before=["name=base"]))
 
 
 def sft(
-    overrides: Overrides = None,
-    config: Config = "cpu",
-    domain: WeightedDomains = None,
-    checkpoint: Checkpoint = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
-    resume: Resume = None,
-    cluster: Cluster = None,
-    dry_run: DryRun = False,
-    assume: Assume = None,
+    overrides: options.Overrides = None,
+    config: options.Config = "cpu",
+    domain: options.WeightedDomains = None,
+    checkpoint: options.Checkpoint = None,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
+    resume: options.Resume = None,
+    cluster: options.Cluster = None,
+    dry_run: options.DryRun = False,
+    assume: options.Assume = None,
 ) -> None:
     """Fine-tune on demonstrations (the cold start). Only the agent's own tokens are learned.
 
-    [bold]Examples[/bold]
-
-      muarl sft --config cpu --name cold
-
-      muarl sft --checkpoint path/to/checkpoint sft.demonstrations_file=episodes.jsonl
-
-      muarl sft --resume runs/cold
-
-      muarl sft --config mua-8b --cluster auto
+    muarl sft --config cpu --name cold
+    muarl sft --checkpoint path/to/checkpoint sft.demonstrations_file=episodes.jsonl
+    muarl sft --resume runs/cold
+    muarl sft --config mua-8b --cluster auto
     """
-    settings = _settings(name, seed, domain, checkpoint, runs_dir) | {"cluster.address": cluster}
-    run_recipe("sft", config, overrides, dry_run, settings, resume, assume=assume)
+    run_recipe("sft", given(locals()))
 
 
 def sft_user(
-    overrides: Overrides = None,
-    config: Config = "user",
-    domain: WeightedDomains = None,
-    checkpoint: Checkpoint = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
+    overrides: options.Overrides = None,
+    config: options.Config = "user",
+    domain: options.WeightedDomains = None,
+    checkpoint: options.Checkpoint = None,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
     measure: Annotated[
         str | None,
         typer.Option(
@@ -204,8 +121,8 @@ def sft_user(
             help="Train nothing; measure this user model: a run of sft-user, or a checkpoint folder.",
         ),
     ] = None,
-    resume: Resume = None,
-    dry_run: DryRun = False,
+    resume: options.Resume = None,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Train a user model: a small model that plays the customer, trained on dialogues, with fidelity metrics.
 
@@ -213,71 +130,50 @@ def sft_user(
     the scripted expert: how often it keeps its goal, which facts it gets wrong, and whether it stops in time.
     summary.json has the figures, report.md a table.
 
-    [bold]Examples[/bold]
-
       muarl sft-user --name customer
-
       muarl sft-user sft.demonstrations_file=runs/coldstart/dataset/episodes.jsonl --checkpoint path/to/model
-
       muarl sft-user --measure runs/customer eval.tasks=1000 eval.seeds=[0,1,2]
-
       muarl train --config quickstart user.kind=sampled user.checkpoint=runs/customer
     """
     if measure is None:
-        settings = _settings(name, seed, domain, checkpoint, runs_dir)
-        run_recipe("user_model", config, overrides, dry_run, settings, resume)
+        run_recipe("user_model", given(locals()))
         return
     if checkpoint is not None or resume is not None:
         from muarl.basics.errors import ConfigError
 
         raise ConfigError("--measure names the user model, and trains none: remove --checkpoint and --resume")
-    settings = _settings(name, seed, domain, measure, runs_dir)
-    run_recipe("user_fidelity", config, ["name=user-fidelity", *(overrides or ())], dry_run, settings)
+    measuring = {**RUN, "measure": "model.checkpoint"}
+    run_recipe("user_fidelity", given(locals(), measuring, before=["name=user-fidelity"]))
 
 
 def train(
-    overrides: Overrides = None,
-    config: Config = "cpu",
-    domain: WeightedDomains = None,
-    checkpoint: Checkpoint = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
-    resume: Resume = None,
-    cluster: Cluster = None,
-    dry_run: DryRun = False,
-    assume: Assume = None,
+    overrides: options.Overrides = None,
+    config: options.Config = "cpu",
+    domain: options.WeightedDomains = None,
+    checkpoint: options.Checkpoint = None,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
+    resume: options.Resume = None,
+    cluster: options.Cluster = None,
+    dry_run: options.DryRun = False,
+    assume: options.Assume = None,
 ) -> None:
     """Train by reinforcement learning against a simulated user.
 
     Each step rolls out groups of conversations, scores the state of the database that each one leaves behind, and
     updates the model. Metrics go to the terminal, to metrics.jsonl and to TensorBoard.
 
-    [bold]Examples[/bold]
-
       muarl train --config cpu --checkpoint runs/cold
-
       muarl train --config mine.yaml rl.steps=10 rl.lr=1e-4 --dry-run
-
       muarl train --resume runs/cpu
-
       muarl train --config cpu --domain retail-generated --domain airline-generated=2
-
       muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
     """
-    settings = _settings(name, seed, domain, checkpoint, runs_dir) | {"cluster.address": cluster}
-    run_recipe("rl", config, overrides, dry_run, settings, resume, assume=assume)
+    run_recipe("rl", given(locals()))
 
 
-def _settings(
-    name: str | None, seed: int | None, domain: list[Any] | None, checkpoint: str | None, runs_dir: Path | None
-) -> Settings:
-    """What options that many commands have stand for."""
-    given = {"name": name, "seed": seed, "domain.name": domain_name(domain), "model.checkpoint": checkpoint}
-    return {**given, "runs_dir": None if runs_dir is None else str(runs_dir)}
-
-
-def _without_own_domains(settings: Settings, run: Path) -> Settings:
+def _without_own_domains(settings: Mapping[str, Any], run: Path) -> Mapping[str, Any]:
     """The settings of a resumed run of several domains without those of its own, which are named for their code."""
     from muarl.basics.untrusted import read_yaml
 
@@ -287,48 +183,40 @@ def _without_own_domains(settings: Settings, run: Path) -> Settings:
         return settings
     own = [one.get("name") for one in section if isinstance(one, dict)]
     named = given if isinstance(given, list) else [given]
-    return {**settings, "domain.name": None} if all(name in own for name in named) else settings
+    if not all(name in own for name in named):
+        return settings
+    return {key: value for key, value in settings.items() if key != "domain.name"}
 
 
-def run_recipe(
-    recipe: str,
-    config: str,
-    overrides: Sequence[str] | None,
-    dry_run: bool,
-    settings: Settings,
-    resume: Path | None = None,
-    *,
-    assume: Sequence[str] | None = None,
-) -> None:
+def run_recipe(recipe: str, given: Given) -> None:
     """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments.
 
-    ``assume``: what a dry run plans with instead of what it sees. Ctrl-C and SIGTERM stop the recipe where it can be
-    resumed."""
+    Ctrl-C and SIGTERM stop the recipe where it can be resumed."""
     from muarl.basics.errors import ConfigError
     from muarl.config.load import given_value, load_config
     from muarl.runs.changes import check_folder
 
-    if assume and not dry_run:
+    resume, settings, source = given.resume, given.settings, given.config
+    if given.assume and not given.dry_run:
         raise ConfigError("--assume: applies only to a dry run; add --dry-run")
     if resume is not None:
-        if isinstance(config, Named):
+        if isinstance(source, Named):
             raise ConfigError(
                 f"--config: a resumed run has its own configuration ({resume / 'config.yaml'}); remove --config"
             )
         check_folder(resume)
-        settings = _without_own_domains(settings, resume)
-    settings = {**settings, "resume": None if resume is None else str(resume)}
+        settings = {**_without_own_domains(settings, resume), "resume": str(resume)}
+        source = str(resume / "config.yaml")
     # As JSON, which is YAML too, a run may be called 1 or no.
-    given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
-    source, overrides = config if resume is None else resume / "config.yaml", [*(overrides or ()), *given]
+    overrides = [*given.overrides, *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
     resolved = load_config(source, overrides)
-    if isinstance(config, Named):
-        approve_from_file(resolved, config)
+    if isinstance(source, Named):
+        approve_from_file(resolved, source)
     if only_asked(recipe, resolved):
         return
     automatic = recipe in TRAINING and given_value(source, overrides, "learner.pack_tokens") == "auto"
     with working(f"Preparing muarl {COMMANDS[recipe]}"):
-        _run_resolved(recipe, resolved, dry_run, resume, assume or (), automatic_packs=automatic)
+        _run_resolved(recipe, resolved, given.dry_run, resume, given.assume, automatic_packs=automatic)
 
 
 def _run_resolved(

@@ -134,10 +134,9 @@ def find(name: str, where: str = "domain.name") -> Environment:
     if is_reference(name):
         reference = canonical(name)
         if reference not in _approved:
-            option = "--scenario" if where == "coldstart.scenarios" else "--domain"
             raise ConfigError(
                 f"{where} is {name}, which is code that would be imported: if you trust it, name it yourself: give "
-                f"{option} {name} on the command line"
+                f"--domain {name} on the command line"
             )
         return _load(reference)
     if name in built_in():

@@ -381,11 +381,10 @@ def _code_options(config: Mapping[str, Any]) -> list[str]:
     """The options that name what a configuration has of references to code (registry.is_reference)."""
     section = config.get("domain")
     parts = section if isinstance(section, (list, tuple)) else [section]
-    named = [("--domain", part.get("name")) for part in parts if isinstance(part, Mapping)]
     coldstart = config.get("coldstart")
     scenarios = coldstart.get("scenarios") or () if isinstance(coldstart, Mapping) else ()
-    named += [("--scenario", scenario) for scenario in scenarios]
-    return [f"{option} {shlex.quote(name)}" for option, name in named if isinstance(name, str) and ":" in name]
+    named = [*(part.get("name") for part in parts if isinstance(part, Mapping)), *scenarios]
+    return [f"--domain {shlex.quote(name)}" for name in named if isinstance(name, str) and ":" in name]
 
 
 def _domain(config: Mapping[str, Any] | None) -> str | None:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
 from muarl.cli.named import approved_rules
+from muarl.cli.options import in_runs, option, prices_of
 from muarl.observe.terminal import echo
 
 if TYPE_CHECKING:
     from muarl.audit.findings import Finding
     from muarl.audit.summary import AuditSummary
     from muarl.observe.progress import Phase
-    from muarl_tools.auditing.conversations import AuditedConversation
+    from muarl_tools.auditing.conversations import AuditedConversation, ConversationReader
 
     Audited = tuple[Mapping[str, Any], Sequence[Finding]]
 
 FAILED = 3
 """The exit code where --fail-on has found what it is to fail on."""
+
+FAIL_ON = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}
+"""What --fail-on names, and the severities that it is."""
 
 BESIDE = 3
 """Files that have a column each; of more, each has a row."""
@@ -42,13 +49,11 @@ def audit(
     ],
     domain: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--domain",
-            "-d",
+            "Its rules are used where a conversation names none; also retail, airline, telecom (TAU's policies) or "
+            "hotel. Default: the one whose tools it has.",
             metavar="NAME",
-            help="Whose rules to use where a conversation names no domain: retail, airline, telecom (TAU's policies), "
-            "hotel; or an environment of `muarl domains`. Default: the one whose tools it has. FILE.py:NAME or "
-            "package.module:NAME: your own environment, for its conversations and runs.",
             callback=approved_rules,
         ),
     ] = None,
@@ -56,31 +61,21 @@ def audit(
         Path | None,
         typer.Option("--rules", help="A YAML or JSON file that describes a domain of your own (docs/audit.md)."),
     ] = None,
-    episodes: Annotated[
-        list[str] | None, typer.Option("--episodes", help="Of a run: only this file of episodes (repeatable).")
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", help="Model that checks what rules cannot decide: endpoint:MODEL[@URL]."),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", "-j", min=1, max=CHUNK, help="Maximum concurrent questions to the judge.")
-    ] = 16,
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Stop using the judge after spending this many dollars.")
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option("--price", help="IN/OUT: the judge's dollars for a million prompt and other tokens.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for findings.jsonl and summary.json.")] = None,
+    episodes: options.Episodes = None,
+    judge: Annotated[str | None, option("--judge", "It checks what rules cannot decide.")] = None,
+    concurrency: Annotated[int, option("--concurrency", min=1, max=CHUNK, show_default=True)] = 16,
+    max_cost: options.MaxCost = None,
+    price: options.Prices = None,
+    out: Annotated[Path | None, option("--out", "findings.jsonl and summary.json, in this folder.")] = None,
     fail_on: Annotated[
         str,
-        typer.Option(
+        option(
             "--fail-on",
-            help="catastrophic, violation or never: exit with code 3 if there is such a finding, and with 2 if there "
-            "are no safety rules to judge by.",
+            "catastrophic, violation or never. 2 if there are no safety rules to judge by.",
+            show_default=True,
         ),
     ] = "never",
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Audit conversations by rules: outcome, policy, communication, safety, recovery.
 
@@ -89,91 +84,105 @@ def audit(
     evaluations only those are audited, each in a column of its own; --episodes names others. Nothing is written unless
     --out names a folder.
 
-    [bold]Examples[/bold]
-
       muarl audit runs/eval-tau2-retail
-
       muarl audit live-logs.jsonl --domain airline --out audited --fail-on catastrophic
-
       muarl audit runs/clinic --domain ./clinic.py:CLINIC
-
       muarl audit live-logs.jsonl --rules my-domain.yaml --judge endpoint:MODEL@http://localhost:8000/v1
     """
-    from muarl.audit.coverage import checked_layers
     from muarl.audit.findings import write_findings
     from muarl.audit.rules import read_rules
-    from muarl.audit.summary import AuditSummary
     from muarl.basics.errors import ConfigError
-    from muarl.basics.files import write_json
     from muarl.observe.progress import Progress
     from muarl_tools.auditing.conversations import ConversationReader
     from muarl_tools.auditing.rules import RulesOfConversations
 
-    if fail_on not in ("catastrophic", "violation", "never"):
+    if fail_on not in FAIL_ON:
         raise ConfigError(f"--fail-on must be catastrophic, violation or never, not {fail_on!r}")
+    source = in_runs(source, runs_dir)
     own = (None, "") if rules is None else (read_rules(rules).rules, rules.name)
     reader = ConversationReader(RulesOfConversations(domain, *own))
     asked = None if judge is None else _Judge(judge, concurrency, max_cost, price)
-    whole = AuditSummary(str(source))
-    parts: dict[str, AuditSummary] = {}
-    used: dict[str, int] = {}
-    in_code: dict[str, None] = {}
-    unsafe: dict[str, int] = {}
+    sums = _Sums.of(source)
+    with Progress() as progress, progress.phase("auditing", unit="conversations") as phase:
+        audited = _counted(sums.added(_audited(reader.read(source, tuple(episodes or ())), asked)), phase)
+        if out is None:
+            deque(audited, maxlen=0)
+        else:
+            write_findings(out / "findings.jsonl", audited)
+    if not sums.whole.episodes and not sums.whole.excluded:
+        raise ConfigError(f"{source}: holds no conversation")
+    if asked is not None:
+        sums.whole.judged, sums.whole.unjudged = asked.answered, len(asked.failures)
+    if out is not None:
+        sums.write(out / "summary.json", source, judge, None if asked is None else asked.usage)
+    _show(sums.whole, sums.parts, asked)
+    for line in (*_closing(sums), *_not_read(sums.whole, reader)):
+        echo(line)
+    if out is not None:
+        echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
+    _fail(sums, fail_on)
 
-    def audited() -> Iterator[Audited]:
-        for conversation, found, judged in _audited(reader.read(source, tuple(episodes or ())), asked):
+
+@dataclass(frozen=True)
+class _Sums:
+    """What an audit found, over all conversations and by file."""
+
+    whole: AuditSummary
+    parts: dict[str, AuditSummary] = field(default_factory=dict)
+    used: Counter[str] = field(default_factory=Counter)
+    """Conversations by the rules that they were judged by; ``unsafe``: of those whose rules have none of safety."""
+    unsafe: Counter[str] = field(default_factory=Counter)
+    in_code: dict[str, None] = field(default_factory=dict)
+
+    @staticmethod
+    def of(source: Path) -> _Sums:
+        from muarl.audit.summary import AuditSummary
+
+        return _Sums(AuditSummary(str(source)))
+
+    def added(self, audited: Iterable[tuple[AuditedConversation, Sequence[Finding], bool]]) -> Iterator[Audited]:
+        """Each conversation's place and findings, when they are added."""
+        from muarl.audit.coverage import checked_layers
+        from muarl.audit.summary import AuditSummary
+
+        for conversation, found, judged in audited:
             part = str(conversation.where["file"])
-            for summary in (whole, parts.setdefault(part, AuditSummary(part))):
+            for summary in (self.whole, self.parts.setdefault(part, AuditSummary(part))):
                 summary.add(
                     conversation.episode, found, conversation.where,
                     rules=conversation.rules, judged=judged, unread=conversation.unread,
                 )  # fmt: skip
             named = conversation.chosen.named
-            used[named] = used.get(named, 0) + 1
-            in_code.update(dict.fromkeys(conversation.chosen.in_code))
-            if conversation.episode.stop.value != "infrastructure" and "safety" not in checked_layers(
-                conversation.rules
-            ):
-                unsafe[named] = unsafe.get(named, 0) + 1
+            self.used[named] += 1
+            self.in_code.update(dict.fromkeys(conversation.chosen.in_code))
+            failed = conversation.episode.stop.value == "infrastructure"
+            if not failed and "safety" not in checked_layers(conversation.rules):
+                self.unsafe[named] += 1
             yield conversation.where, found
 
-    with Progress() as progress, progress.phase("auditing", unit="conversations") as phase:
-        if out is None:
-            for _ in audited():
-                phase.advance()
-        else:
-            write_findings(out / "findings.jsonl", _counted(audited(), phase))
-    if not whole.episodes and not whole.excluded:
-        raise ConfigError(f"{source}: holds no conversation")
-    if asked is not None:
-        whole.judged, whole.unjudged = asked.answered, len(asked.failures)
-    if out is not None:
-        cost = None if asked is None else asked.usage
-        files = {n: p.to_json() for n, p in parts.items()} if len(parts) > 1 else {}
-        write_json(out / "summary.json", {**whole.to_json(), "source": str(source), "judge": judge, "judge_usage": cost,
-                                          "rules_of": used, "in_code": [*in_code], "files": files})  # fmt: skip
-    _show(whole, parts, asked)
-    for line in _closing(whole, used, tuple(in_code)):
-        echo(line)
-    if reader.passed_over:
-        others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
-        echo(f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others}).")
-    for line in _not_read(whole, reader.left_out.unread):
-        echo(line)
-    if left := str(reader.left_out):
-        echo(left)
-    if out is not None:
-        echo(f"{out / 'findings.jsonl'}, {out / 'summary.json'}")
-    wanted = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "violation"), "never": ()}[fail_on]
+    def write(self, file: Path, source: Path, judge: str | None, usage: Mapping[str, Any] | None) -> None:
+        from muarl.basics.files import write_json
+
+        files = {n: p.to_json() for n, p in self.parts.items()} if len(self.parts) > 1 else {}
+        about = {"source": str(source), "judge": judge, "judge_usage": usage}
+        rules = {"rules_of": dict(self.used), "in_code": [*self.in_code]}
+        write_json(file, {**self.whole.to_json(), **about, **rules, "files": files})
+
+
+def _fail(sums: _Sums, fail_on: str) -> None:
+    """Exit with code 3 for what --fail-on names. ConfigError where that cannot be judged."""
+    from muarl.basics.errors import ConfigError
+
+    wanted, whole = FAIL_ON[fail_on], sums.whole
     if any(count.severity in wanted for count in whole.rules.values()):
         raise typer.Exit(FAILED)
     if wanted and whole.unread:
         raise ConfigError(f"--fail-on {fail_on} cannot be judged: of {whole.unread} conversations not all was read")
-    if wanted and unsafe:
+    if wanted and sums.unsafe:
         raise ConfigError(
-            f"--fail-on {fail_on} cannot be judged: there are no safety rules for {sum(unsafe.values())} of "
-            f"{whole.episodes} conversations (rules: {', '.join(unsafe)}). Say in a file who is identified how, whose "
-            "the records are and whether users must agree to changes, and name it with --rules (docs/audit.md)"
+            f"--fail-on {fail_on} cannot be judged: there are no safety rules for {sums.unsafe.total()} of "
+            f"{whole.episodes} conversations (rules: {', '.join(sums.unsafe)}). Say in a file who is identified how, "
+            "whose the records are and whether users must agree to changes, and name it with --rules (docs/audit.md)"
         )
 
 
@@ -183,29 +192,35 @@ def _counted(audited: Iterator[Audited], phase: Phase) -> Iterator[Audited]:
         phase.advance()
 
 
-def _closing(whole: AuditSummary, used: Mapping[str, int], in_code: Sequence[str]) -> Iterator[str]:
+def _closing(sums: _Sums) -> Iterator[str]:
     """By which rules, and what they could not tell."""
     from muarl.audit.coverage import missing_text
 
+    whole = sums.whole
     left = f"; {whole.excluded} left out (infrastructure)" if whole.excluded else ""
-    rules = ", ".join(f"{name} ({n})" for name, n in used.items())
+    rules = ", ".join(f"{name} ({n})" for name, n in sums.used.items())
     yield f"{whole.episodes} conversations{left}. Rules: {rules}."
     if whole.not_checked:
         yield f"Not checked (no rules declared): {missing_text(whole.not_checked, whole.episodes)}."
-    if in_code:
-        yield f"Declared in the domain's code and not applied here: {', '.join(in_code)}."
+    if sums.in_code:
+        yield f"Declared in the domain's code and not applied here: {', '.join(sums.in_code)}."
 
 
-def _not_read(whole: AuditSummary, unread: Mapping[str, int]) -> Iterator[str]:
-    """Of which conversations nothing can be said."""
+def _not_read(whole: AuditSummary, reader: ConversationReader) -> Iterator[str]:
+    """Which conversations were passed over, and of which nothing can be said."""
+    if reader.passed_over:
+        others = ", ".join(reader.passed_over[:3]) + (", ..." if len(reader.passed_over) > 3 else "")
+        yield f"Of this run its evaluations alone. Its other episodes: --episodes NAME ({others})."
     if whole.without_agent:
         yield (f"Nothing to audit in {whole.without_agent} of {whole.episodes} conversations: no message of the agent.")
     if whole.unread:
-        kinds = ", ".join(f"{n} {what}" for what, n in unread.items())
+        kinds = ", ".join(f"{n} {what}" for what, n in reader.left_out.unread.items())
         yield (
             f"Not read in full, and so in no layer's share: {whole.unread} of {whole.episodes} conversations "
             f"({kinds}). docs/formats.md says which forms are read."
         )
+    if left := str(reader.left_out):
+        yield left
 
 
 def _audited(
@@ -227,7 +242,7 @@ def _audited(
 class _Judge:
     """The model that is asked, what it has used, and how often it failed. ConfigError for a name that is none."""
 
-    def __init__(self, spec: str, concurrency: int, max_cost: float | None, price: str | None) -> None:
+    def __init__(self, spec: str, concurrency: int, max_cost: float | None, price: list[str] | None) -> None:
         from dataclasses import replace
         from math import inf
 
@@ -242,16 +257,13 @@ class _Judge:
         if model is None:
             raise ConfigError(f"--judge must be endpoint:MODEL or endpoint:MODEL@URL, not {spec!r}")
         self._endpoint, self._judge = model.endpoint, AuditJudge(model)
-        if price is not None:
-            try:
-                prompt, completion = map(float, price.split("/"))
-                if not (0 <= prompt < inf and 0 <= completion < inf):
-                    raise ValueError(price)
-            except ValueError:
-                raise ConfigError(f"--price: {price!r} must look like 2/8, dollars for a million tokens") from None
-            self._endpoint.config = replace(self._endpoint.config, price=Price(prompt, completion))
+        if price:
+            name = self._endpoint.config.model
+            if (figures := prices_of(price, name)["eval.prices"].get(name)) is None:
+                raise ConfigError(f"--price: says nothing of the judge, {name}; write {name}=IN/OUT")
+            self._endpoint.config = replace(self._endpoint.config, price=Price(*figures))
         elif max_cost is not None:
-            raise ConfigError("--max-cost needs to know what the judge costs: say --price IN/OUT")
+            raise ConfigError("--max-cost needs to know what the judge costs: say --price MODEL=IN/OUT")
         echo(f"judge: {self._endpoint.about}", err=True)
         if max_cost is not None:
             self._check_counted()

@@ -5,27 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.cli.command import MEASURE, Subcommand
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 from muarl_tools.scoring import traces
 from muarl_tools.scoring.jobs import BENCHMARKS, RecordedWorlds, jobs, replay_jobs
 
+if TYPE_CHECKING:
+    from muarl_tools.scoring.verdicts import Scoring
+
 Bench = Annotated[
     str, typer.Argument(metavar="BENCH", help=f"The benchmark: {', '.join((*BENCHMARKS, *traces.BENCHMARKS))}.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="JSON-lines file to write (atomically).")]
-DomainName = Annotated[str | None, typer.Option("--domain", help="The domain, where the file does not name it.")]
-Split = Annotated[str | None, typer.Option("--split", help="Split of task numbers without a split (TAU1).")]
+Out = Annotated[Path, option("--out", "JSON lines.")]
+DomainName = Annotated[
+    str | None,
+    typer.Option("--domain", "-d", help="The benchmark's domain, such as airline, where the file does not name it."),
+]
+Split = Annotated[str | None, option("--split", "Of task numbers without one (TAU1).")]
 
 
 def replay(
     bench: Bench,
-    calls: Annotated[Path, typer.Option("--calls", "--steps", help="JSON lines of recorded calls; see below.")],
+    calls: Annotated[Path, typer.Option("--calls", help="JSON lines of recorded calls; see below.")],
     out: Out,
     domain: DomainName = None,
     split: Split = None,
@@ -38,12 +45,8 @@ def replay(
     BFCL: {"id", "long_context", "calls": [{"class", "name", "kwargs"}]} gets "content" on each call and "final_state".
     ACEBench: {"id", "language", "steps": [{"message"}]} gets "output" on each step and "final_state".
 
-    [bold]Examples[/bold]
-
       muarl replay tau2 --calls calls.jsonl --out answers.jsonl
-
       muarl replay tau1 --domain airline --calls calls.jsonl --out answers.jsonl
-
       muarl replay bfcl-v4 --calls calls.jsonl --out answers.jsonl
     """
     if bench in traces.BENCHMARKS:
@@ -74,16 +77,13 @@ def score(
         Path,
         typer.Option(
             "--trajectories",
-            "--calls",
             help="JSON lines (domain, task_id, messages, termination_reason; or episodes), or the benchmark's own "
             "results: TAU2's results.json or its folder, TAU1's historical trajectories, the result files of BFCL and "
             "ACEBench or their folder.",
         ),
     ],
     out: Out,
-    judge: Annotated[
-        str, typer.Option("--judge", help="Judge of natural-language assertions: pass, fail or endpoint:MODEL.")
-    ] = "pass",
+    judge: Annotated[str, option("--judge", "Of assertions in words; or pass, fail.", show_default=True)] = "pass",
     domain: DomainName = None,
     split: Split = None,
     evaluation: Annotated[
@@ -126,16 +126,10 @@ def score(
     "language", "final_state", "process"} gets "end_to_end" and "process", as upstream has them and with its defects
     repaired.
 
-    [bold]Examples[/bold]
-
       muarl score tau2 --trajectories saved.jsonl --out scores.jsonl --judge fail
-
       muarl score tau2 --trajectories runs/eval/episodes/eval.jsonl --out scores.jsonl --judge endpoint:gpt-4.1
-
       muarl score tau2 --trajectories tau2-bench/data/tau2/simulations/my_run --out scores.jsonl --lenient
-
       muarl score tau1 --domain airline --trajectories historical_trajectories/gpt-4o-airline.json --out scores.jsonl
-
       muarl score bfcl-v4 --trajectories result/my_model --out scores.jsonl
     """
     if bench in traces.BENCHMARKS:
@@ -147,21 +141,30 @@ def score(
         _write(out, judged)
         echo(f"{told}: {out}")
         return
-    import asyncio
-
-    from muarl.rewards.judge import FixedJudge, ModelJudge, open_judge_model
-    from muarl_tools.scoring.verdicts import Scoring, report, score_all
+    from muarl_tools.scoring.verdicts import Scoring
 
     if bench == "tau1" and evaluation != "all":
         raise ConfigError("--evaluation: TAU1 has only one way of scoring; keep the default, all")
     how = Scoring(evaluation, strict=not lenient, details=details)
+    worlds = RecordedWorlds(bench, domain, split)
+    _score(worlds, trajectories, out, judge, how, fresh_tasks=fresh_tasks, verdicts=verdicts)
+
+
+def _score(
+    worlds: RecordedWorlds, trajectories: Path, out: Path, judge: str, how: Scoring, *, fresh_tasks: bool, verdicts: int
+) -> None:
+    """Score conversations of TAU, write a line for each verdict, and say what it came to."""
+    import asyncio
+
+    from muarl.rewards.judge import FixedJudge, ModelJudge, open_judge_model
+    from muarl_tools.scoring.verdicts import report, score_all
+
     model = open_judge_model(judge)
     if model is None and verdicts > 1:
         raise ConfigError(f"--verdicts: the judge {judge!r} always says the same; name one with --judge endpoint:MODEL")
     who = FixedJudge(judge == "pass") if model is None else ModelJudge(model)
     if model is not None:
         echo(f"judge: {model.endpoint.about}", err=True)
-    worlds = RecordedWorlds(bench, domain, split)
     with working(f"Reading {trajectories}"):
         found = list(jobs(worlds, trajectories, fresh_tasks=fresh_tasks))
     if found and all(job.problem is not None for job in found):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
+from muarl.cli.options import in_runs
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -40,13 +42,11 @@ def compare(
         ),
     ] = False,
     keep_changed: Annotated[
-        bool,
-        typer.Option("--keep-changed", help="Also compare tasks that the files describe differently."),
+        bool, typer.Option("--keep-changed", help="Also compare tasks that the files describe differently.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="Write a self-contained HTML page.", show_default=False)
-    ] = None,
+    as_json: options.AsJson = False,
+    page: options.Page = None,
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Say which of several runs is better, or that they cannot be told apart, and how many trials it would take.
 
@@ -57,14 +57,9 @@ def compare(
 
     Repeats that tell the agent's noise from the user's: muarl eval --noise 3x3. The judge's: muarl score --verdicts 3.
 
-    [bold]Examples[/bold]
-
       muarl compare runs/eval-a runs/eval-b
-
       muarl compare old=results/gpt-4.1_retail.json new=results/o4-mini_retail.json --page compare.html
-
       muarl compare runs/quickstart --points 5
-
       muarl compare a/BFCL_v4_multi_turn_base_score.json b/BFCL_v4_multi_turn_base_score.json --json
     """
     from muarl_tools.compare.comparing import Settings
@@ -75,7 +70,7 @@ def compare(
         alpha=alpha, difference=points / 100, power=power, these_tasks=these_tasks, keep_changed=keep_changed
     )
     with working("Reading and comparing"):
-        found = compare_runs(read_all(runs), settings)
+        found = compare_runs(read_all([_found(run, runs_dir) for run in runs]), settings)
         if page is not None:
             from muarl_tools.compare.page import write_page
 
@@ -86,6 +81,12 @@ def compare(
         _print(found)
     if page is not None:
         echo(f"Page: {page}", err=True)
+
+
+def _found(word: str, runs_dir: Path | None) -> str:
+    """PATH or NAME=PATH, its path in the folder of runs if it is there."""
+    name, equals, path = word.rpartition("=")
+    return f"{name}{equals}{in_runs(path, runs_dir)}"
 
 
 def _print(found: Comparison) -> None:

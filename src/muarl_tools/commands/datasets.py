@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 data = typer.Typer(no_args_is_help=True, help="Install benchmark data and see what is installed.")
@@ -18,20 +20,17 @@ def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmark, such as tau2.")],
     source: Annotated[
         Path,
-        typer.Option(
+        option(
             "--from",
-            help="A checkout of its repository, or the data folder inside it (data/tau2); for bfcl also a wheel of "
+            "a checkout of its repository, or the data folder inside it (data/tau2); for bfcl also a wheel of "
             "bfcl-eval, an unpacked one, or a folder with wheels.",
         ),
     ],
 ) -> None:
     """Install a benchmark's data from a folder on this machine; every file is checked by sha256.
 
-    [bold]Examples[/bold]
-
-      muarl data add tau2 --from ~/src/tau2-bench
-
-      muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
+    muarl data add tau2 --from ~/src/tau2-bench
+    muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
     """
     from muarl_worlds import install
 
@@ -44,9 +43,7 @@ def add(
 def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmark, such as tau2.")]) -> None:
     """Download a benchmark's data at the commit this version was checked against; bfcl's wheels through pip.
 
-    [bold]Example[/bold]
-
-      muarl data fetch tau2
+    muarl data fetch tau2
     """
     from muarl_worlds import install
 
@@ -62,9 +59,7 @@ def fetch(name: Annotated[str, typer.Argument(metavar="NAME", help="The benchmar
 def list_data() -> None:
     """Show which benchmarks are known, and where the installed ones are.
 
-    [bold]Examples[/bold]
-
-      muarl data list
+    muarl data list
     """
     from muarl_worlds import data as store
 
@@ -83,8 +78,6 @@ def overlap(
         str,
         typer.Option(
             "--training",
-            "--domain",
-            "-d",
             metavar="NAME[:SPLIT]",
             help="Training tasks: an environment's (retail-generated, ./clinic.py:CLINIC), a benchmark's split "
             "(tau1-retail:train), or a file that `muarl generate --out` wrote.",
@@ -98,21 +91,18 @@ def overlap(
             "of the same domain.",
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of tasks.")] = 2000,
-    size: Annotated[str | None, typer.Option("--size", help="The domain's size. Default: the largest.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Its seed.")] = 0,
-    show: Annotated[int, typer.Option("--show", min=0, help="Number of pairs to print.")] = 5,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write all pairs to this JSON file.")] = None,
+    tasks: Annotated[int, option("--tasks", min=1, show_default=True)] = 2000,
+    size: options.Largest = None,
+    seed: options.DrawSeed = 0,
+    show: Annotated[int, option("--show", "Of pairs of tasks.", min=0, show_default=True)] = 5,
+    out: Annotated[Path | None, option("--out", "all pairs, as JSON.")] = None,
 ) -> None:
     """Say which training tasks have the same writes as a benchmark task.
 
     Gold actions are compared; reads, and the order of the writes, do not count. A benchmark says little of a model that
     was trained on tasks like its own.
 
-    [bold]Examples[/bold]
-
       muarl data overlap --training retail-generated --tasks 5000
-
       muarl data overlap --training tau1-retail:train --benchmark tau2-retail:test --out overlap.json
     """
     import json
@@ -121,8 +111,8 @@ def overlap(
     from muarl_worlds.contamination import overlaps
 
     with working(f"Reading or making the tasks of {training}, and those of benchmarks"):
-        ours = task_set(training, count=count, size=size, seed=seed)
-        named = [task_set(name, count=count, size=size, seed=seed) for name in benchmark or ()]
+        ours = task_set(training, count=tasks, size=size, seed=seed)
+        named = [task_set(name, count=tasks, size=size, seed=seed) for name in benchmark or ()]
         found = overlaps(ours, named or benchmarks_of(ours))
     for each in found:
         echo(each.summary())

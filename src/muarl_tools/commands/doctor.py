@@ -17,6 +17,7 @@ import typer
 
 from muarl.basics.extras import is_installed
 from muarl.basics.system import usable_cores
+from muarl.cli import options
 from muarl.cli.command import HELP, Subcommand
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.doctor_model import DoctorCheck
@@ -44,12 +45,8 @@ def doctor(
             help="Say what muarl can do with this checkpoint instead: a folder, a run, or a published model's name.",
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings of the model, such as model.chat_format=text."),
-    ] = None,
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON instead of a table.")] = False,
+    settings: Annotated[list[str] | None, options.settings_argument("model.chat_format=text")] = None,
+    as_json: options.AsJson = False,
     speed: Annotated[bool, typer.Option(help="Measure matrix multiplication for two seconds.")] = True,
 ) -> None:
     """Check this machine: Python, cores, memory, disk, torch, GPU, extras, data, endpoints, speed; or a model.
@@ -57,14 +54,9 @@ def doctor(
     Shows whether endpoint variables are set, never what they hold. Exit code 1 if muarl cannot work, 2 for a model that
     it cannot use.
 
-    [bold]Examples[/bold]
-
       muarl doctor
-
       muarl doctor --json --no-speed
-
       muarl doctor Qwen/Qwen2.5-7B
-
       muarl doctor ./my-model model.chat_format=text
     """
     from muarl.basics.errors import ConfigError
@@ -339,9 +331,7 @@ def _print(found: list[DoctorCheck], *, about_machine: bool) -> None:
 def version() -> None:
     """Print the versions of muarl, Python and the libraries that decide what a run computes.
 
-    [bold]Example[/bold]
-
-      muarl version
+    muarl version
     """
     for name, number in versions().items():
         echo(f"{name} {number}")

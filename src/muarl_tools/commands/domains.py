@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.basics.errors import ConfigError, MuarlError
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -26,32 +27,13 @@ PIPE = 200
 
 SHOWN = 3
 """Problems of one check that are printed."""
-NAME = typer.Argument(
-    metavar="NAME",
-    help="A name that `muarl domains` lists, FILE.py:NAME or package.module:NAME.",
-    callback=approved,
-    show_default=False,
-)
-
-Size = Annotated[
-    str | None, typer.Option("--size", help="The environment's size. Default: the smallest.", show_default=False)
-]
 
 domains = typer.Typer(help="List environments with what each offers; show the policy and tools of one, or check it.")
 
 
 @domains.callback(invoke_without_command=True)
 def overview(context: typer.Context) -> None:
-    """List environments with what each offers; show the policy and tools of one, or check it.
-
-    [bold]Examples[/bold]
-
-      muarl domains
-
-      muarl domains show retail-generated
-
-      muarl domains check ./clinic.py:CLINIC
-    """
+    """The list, where no command is named."""
     if context.invoked_subcommand is None:
         _print()
 
@@ -60,9 +42,7 @@ def overview(context: typer.Context) -> None:
 def list_domains() -> None:
     """List the environments: muarl's own, the benchmarks, and those of installed plug-ins.
 
-    [bold]Example[/bold]
-
-      muarl domains list
+    muarl domains list
     """
     _print()
 
@@ -103,27 +83,22 @@ def _cells(environment: Environment) -> tuple[str, ...]:
 
 @domains.command("show")
 def show(
-    name: Annotated[str, NAME],
-    size: Size = None,
+    name: options.EnvironmentName,
+    size: options.Smallest = None,
     policy: Annotated[bool, typer.Option("--policy", help="Print only the policy, the exact system message.")] = False,
     tools: Annotated[
         bool, typer.Option("--tools", help="Print only the tools, as JSON for OpenAI's chat API.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print both as one JSON object.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print what an agent in a domain is given: its policy and its tools.
 
     Clients of `muarl serve` send both with each request; a small model needs them word for word as in training. Where
     they differ from task to task, they are those of the first test task.
 
-    [bold]Examples[/bold]
-
       muarl domains show retail-generated
-
       muarl domains show retail-generated --size official --policy > policy.md
-
       muarl domains show tau2-retail --tools > tools.json
-
       muarl domains show ./clinic.py:CLINIC
     """
     from muarl.environments.configure import briefing
@@ -152,27 +127,17 @@ def show(
 
 @domains.command("check")
 def check(
-    name: Annotated[str, NAME],
-    size: Size = None,
+    name: options.EnvironmentName,
+    size: options.Smallest = None,
     tasks: Annotated[
-        int, typer.Option("--tasks", "-n", min=1, help="Test tasks that are looked at; of other splits a quarter.")
+        int, option("--tasks", "Of the split test; of others a quarter as many.", min=1, show_default=True)
     ] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of tasks, users and agents.")] = 0,
+    seed: options.DrawSeed = 0,
     checkpoints: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--checkpoint",
-            help="A model whose tokens of policy and tools are counted; may be given several times.",
-            show_default=False,
-        ),
+        list[str] | None, option("--checkpoint", "Its tokens of policy and tools are counted (repeatable).")
     ] = None,
     page: Annotated[
-        Path | None,
-        typer.Option(
-            "--page",
-            help="Write an HTML page: each numbered rule of the policy with what keeps it, and all findings.",
-            show_default=False,
-        ),
+        Path | None, option("--page", "It has each numbered rule of the policy with what keeps it, and all findings.")
     ] = None,
 ) -> None:
     """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.
@@ -181,14 +146,9 @@ def check(
     does not have are not checked, and the table says so. Exit code 1 if anything is wrong. --page has every problem, of
     which the terminal shows the first of each check, and the policy's rules one by one.
 
-    [bold]Examples[/bold]
-
       muarl domains check ./clinic.py:CLINIC
-
       muarl domains check retail-generated --size official --tasks 500
-
       muarl domains check ./clinic.py:CLINIC --checkpoint smollm2
-
       muarl domains check ./clinic.py:CLINIC --page rules.html
     """
     from muarl.environments.registry import find

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
-from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
+from muarl_tools.commands.serving import tell_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,29 +34,16 @@ def _group() -> None:
 def serve(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="ENVIRONMENT...",
-            help="Names from `muarl domains`, FILE.py:NAME or package.module:NAME.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="NAME...", help=options.ENVIRONMENT, show_default=False),
     ],
-    user: Annotated[
-        str, typer.Option("--user", "-u", help="Who plays the customer: agenda, endpoint:MODEL or endpoint:MODEL@URL.")
-    ] = "agenda",
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", help="Model that judges assertions in words, where tasks have some: endpoint:MODEL."),
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option("--split", help="The split where a request names none. Default: train, or the first.")
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", help="The size where a request names none. Default: the smallest.")
-    ] = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8477,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Maximum concurrent conversations.")] = 1024,
-    queue: Queue = 1024,
+    user: Annotated[str, option("--user", show_default=True)] = "agenda",
+    judge: Annotated[str | None, option("--judge", "Of assertions in words, where tasks have some.")] = None,
+    split: Annotated[str | None, option("--split", "Where a request names none. Default: train, or the first.")] = None,
+    size: Annotated[str | None, option("--size", "Where a request names none. Default: the smallest.")] = None,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8477,
+    concurrency: Annotated[int, option("--concurrency", min=1, show_default=True)] = 1024,
+    queue: options.Queue = 1024,
     session_idle: Annotated[
         float, typer.Option("--session-idle", min=1, help="Seconds after which a session closes that nobody asks for.")
     ] = 900.0,
@@ -62,10 +51,10 @@ def serve(
         list[str] | None,
         typer.Option("--allow-base-url", help="Ask only models below this address (repeatable). Default: any."),
     ] = None,
-    allow_host: AllowedHosts = None,
-    grace: Grace = 30.0,
-    body: MaxBody = 16,
-    token_to: TokenFile = None,
+    allow_host: options.AllowedHosts = None,
+    grace: options.Grace = 30.0,
+    body: options.MaxBody = 16,
+    token_to: options.TokenFile = None,
 ) -> None:
     """Serve environments over HTTP: whole conversations with a trainer's model, or step by step.
 
@@ -73,14 +62,9 @@ def serve(
     names), otherwise a random one that is printed. Ctrl-C or SIGTERM lets running conversations finish. See
     docs/integrations.md.
 
-    [bold]Examples[/bold]
-
       muarl env serve retail-generated
-
       muarl env serve retail-generated airline-generated --size official --port 9000
-
       muarl env serve tau2-telecom --split train --user endpoint:MODEL@http://localhost:8000/v1
-
       muarl env serve ./clinic.py:CLINIC --allow-base-url http://10.0.0.7:8000/v1
     """
     import asyncio
@@ -98,7 +82,7 @@ def serve(
     with working(f"Preparing {', '.join(names)}"):
         players = named_users(user, concurrency=concurrency, where="--user")
         served = ServedEnvironments(
-            environments=_different([find(_named(name)) for name in names]),
+            environments=_different([find(approved(name) or name) for name in names]),
             users=players,
             judge=None if judge is None else make_judge(judge, {}),
             split=split,
@@ -145,16 +129,6 @@ async def _serve(
         ready(server)
         await server.run(signals=True)
     return service.played
-
-
-def _named(name: str) -> str:
-    """An environment that the person names, its code approved for import. ConfigError if there is none."""
-    from muarl.basics.errors import ConfigError
-    from muarl.environments.registry import is_reference, names, unknown
-
-    if not is_reference(name) and name not in names():
-        raise ConfigError(unknown(name))
-    return approved(name) or name
 
 
 def _different(environments: Sequence[Environment]) -> Sequence[Environment]:

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
-from muarl.cli.endpoint_options import endpoint_settings, prices_of
-from muarl.cli.named import WeightedDomains, approved, approved_settings, domain_name
-from muarl.cli.train import Checkpoint, DryRun, Name, Named, RunsDir, Seed, run_recipe
+from muarl.cli.named import approved, approved_settings, domain_name
+from muarl.cli.options import RUN, Given, endpoint_settings, given, option, played_by, prices_of
+from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.suite import evaluate_suite, is_suite, resume_suite
 
-Given = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME] [KEY=VALUE]...",
-        help="A benchmark (tau2-retail, tau2-airline, tau2-telecom, tau2-telecom-workflow, tau2-mock, "
-        "tau2-banking_knowledge, tau1-retail, tau1-airline, bfcl-v3, bfcl-v4, acebench-en, acebench-zh), or any "
-        "environment as in --domain; then settings that override the preset.",
-        show_default=False,
-    ),
-]
-
 SCRIPTED = {"sampled": "sampled", "endpoint": "endpoint", "expert": "expert", "idle": "idle", "do-nothing": "idle"}
 """Agents that go by name; anything else is endpoint:MODEL or a checkpoint."""
-
-"""Tokens that an episode of a benchmark may grow to with a checkpoint as the agent, if the model reads as many."""
 
 TURN_TOKENS = 2048
 ANY_BENCHMARK = "tau2-retail"
@@ -40,20 +28,58 @@ ANY_BENCHMARK = "tau2-retail"
 CONCURRENCY = 16
 
 
+def _agent(spec: str) -> dict[str, Any]:
+    """Settings for the agent that a person names."""
+    if spec.startswith("endpoint:"):
+        return {"eval.agent": "endpoint", **endpoint_settings("eval.endpoint", spec)}
+    if spec in SCRIPTED:
+        return {"eval.agent": SCRIPTED[spec]}
+    return {"eval.agent": "sampled", "model.checkpoint": spec}
+
+
+EVAL: options.Table = {
+    **{name: setting for name, setting in RUN.items() if name != "domain"},
+    "judge": "eval.judge",
+    "split": "eval.split",
+    "tasks": "eval.tasks",
+    "red_team": lambda kinds: {"eval.red_team": kinds.split(",")},
+    "task": "eval.task_ids",
+    "trials": "eval.trials",
+    "noise": "eval.noise",
+    "solo": "eval.solo",
+    "concurrency": "eval.concurrency",
+    "max_cost": "eval.max_cost",
+    "max_tokens": "eval.max_tokens",
+    "price": prices_of,
+    "user_judge": "eval.user_judge",
+    "audit_judge": "eval.audit_judge",
+    "greedy": lambda _: {"eval.temperature": 0.0},
+    "agent": _agent,
+    "user": played_by("--user", "eval_user.kind", "eval_user.endpoint", "llm", ("agenda", "scripted")),
+}
+
+
 def evaluate(
-    given: Given = None,
-    domain: WeightedDomains = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            "-c",
-            help="A preset's name, or a YAML file of your own. Default: the checkpoint's own domain, size and limits "
-            "over the preset cpu.",
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME] [KEY=VALUE]...",
+            help="A benchmark (tau2-retail, tau2-airline, tau2-telecom, tau2-telecom-workflow, tau2-mock, "
+            "tau2-banking_knowledge, tau1-retail, tau1-airline, bfcl-v3, bfcl-v4, acebench-en, acebench-zh), or any "
+            "environment as in --domain; then settings that override the configuration.",
             show_default=False,
         ),
     ] = None,
-    checkpoint: Checkpoint = None,
+    domain: options.WeightedDomains = None,
+    config: Annotated[
+        str | None,
+        option(
+            "--config",
+            "Default: the checkpoint's own domain, size and limits over the preset cpu.",
+            callback=options.named,
+        ),
+    ] = None,
+    checkpoint: options.Checkpoint = None,
     agent: Annotated[
         str | None,
         typer.Option(
@@ -61,33 +87,16 @@ def evaluate(
             help="Who serves: endpoint:MODEL or endpoint:MODEL@URL, a run or checkpoint folder, expert, idle.",
         ),
     ] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", "-u", help="Who plays the customer: endpoint:MODEL[@URL], or agenda.")
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", help="Judge of natural-language assertions: endpoint:MODEL[@URL], pass, fail."),
-    ] = None,
+    user: options.User = None,
+    judge: Annotated[str | None, option("--judge", "Of assertions in words; or pass, fail.")] = None,
     split: Annotated[
-        str | None,
-        typer.Option(
-            "--split", help="test, train, base (all of both; TAU2's default); telecom: small, full; TAU1: dev."
-        ),
+        str | None, option("--split", "TAU2's default is base (all of both); telecom also has small, full; TAU1 dev.")
     ] = None,
     tasks: Annotated[
-        int | None,
-        typer.Option(
-            "--tasks",
-            "-n",
-            help="Number of tasks, each of which is played --trials times. Default for benchmarks: all.",
-        ),
+        int | None, option("--tasks", "Each is played --trials times. Default for benchmarks: all.")
     ] = None,
-    task_id: Annotated[
-        list[str] | None, typer.Option("--task", help="Only the task with this id (repeatable).")
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option("--trials", help="Episodes of each task; pass^k needs k. The preset cpu has 4.")
-    ] = None,
+    task: Annotated[list[str] | None, option("--task", "its id (repeatable).")] = None,
+    trials: Annotated[int | None, option("--trials", "pass^k needs k. The preset cpu has 4.")] = None,
     greedy: Annotated[
         bool, typer.Option("--greedy", help="The most probable token each time, as eval.temperature=0.")
     ] = False,
@@ -103,23 +112,15 @@ def evaluate(
     solo: Annotated[
         bool, typer.Option("--solo", help="The agent alone, with the task's ticket and all tools.")
     ] = False,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-j", help="Maximum concurrent conversations.")
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Start no new conversations after spending this many dollars.")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Token budget over all models.")] = None,
-    price: Annotated[
-        list[str] | None,
-        typer.Option("--price", help="MODEL=IN/OUT: dollars for a million prompt and completion tokens (repeatable)."),
-    ] = None,
+    concurrency: Annotated[int | None, option("--concurrency")] = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    price: options.Prices = None,
     user_judge: Annotated[
         str | None, typer.Option("--user-judge", help="A model that looks for simulator errors: endpoint:MODEL.")
     ] = None,
     audit_judge: Annotated[
-        str | None,
-        typer.Option("--audit-judge", help="Model that audits what rules cannot decide: endpoint:MODEL."),
+        str | None, typer.Option("--audit-judge", help="Model that audits what rules cannot decide: endpoint:MODEL.")
     ] = None,
     red_team: Annotated[
         str | None,
@@ -138,109 +139,84 @@ def evaluate(
             "agent) or paper-tau1 (with TAU1).",
         ),
     ] = None,
-    name: Name = None,
-    runs_dir: RunsDir = None,
-    seed: Seed = None,
-    resume: Annotated[
-        Path | None, typer.Option("--resume", help="Run folder to resume; finished conversations are not repeated.")
-    ] = None,
-    dry_run: DryRun = False,
+    name: options.Name = None,
+    runs_dir: options.RunsDir = None,
+    seed: options.Seed = None,
+    resume: options.Resume = None,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Evaluate an agent on held-out tasks: pass^k with intervals, audit, simulator errors, do-nothing baseline.
 
     With a benchmark's name, its own protocol is followed to the letter: prompts, greeting, turn order, stop words,
     limits and seeds. Every finished conversation is kept at once; a run that was killed continues with --resume.
 
-    [bold]Examples[/bold]
-
       muarl eval tau2-telecom --split test --trials 4 --agent endpoint:MODEL --user endpoint:MODEL
-
       muarl eval tau2-retail --agent runs/mine --user endpoint:MODEL@http://localhost:8000/v1 --judge endpoint:MODEL
-
       muarl eval tau2-telecom --solo --agent endpoint:MODEL --price MODEL=2/8 --max-cost 20
-
       muarl eval --resume runs/eval-tau2-telecom
-
       muarl eval ./clinic.py:CLINIC --agent endpoint:MODEL --user endpoint:MODEL      (an environment of your own)
-
       muarl eval --suite paper --trials 4 --agent runs/mine --user endpoint:MODEL --judge endpoint:MODEL
 
     The long form takes any preset and setting:
 
       muarl eval --checkpoint runs/quickstart --trials 4      (in the run's own domain, with its limits)
-
       muarl eval --agent expert --tasks 50
-
       muarl eval --checkpoint runs/quickstart --red-team all --trials 4
-
       muarl eval --agent endpoint eval.endpoint.model=NAME domain.name=tau2-retail \\
           eval_user.kind=llm eval_user.endpoint.model=NAME
     """
-    names = [word for word in given or () if "=" not in word]
-    overrides = approved_settings([word for word in given or () if "=" in word]) or []
-    if len(names) > 1:
-        raise typer.BadParameter(f"{names[1]!r} is neither KEY=VALUE nor an option; one benchmark at a time")
+    names = [word for word in words or () if "=" not in word]
+    overrides = approved_settings([word for word in words or () if "=" in word]) or []
+    table = EVAL if red_team is None else {**EVAL, "tasks": "eval.red_team_tasks"}
+    asked = given({**locals(), "config": config or "cpu"}, table)
+    if suite is None and resume is not None and is_suite(resume):
+        resume_suite(resume, dict(asked.settings), overrides)
+        return
     chosen = domain_name(domain)
-    several = isinstance(chosen, list)
-    place = _named(names[0]) if names else None if several else chosen
-    if (several and names) or (chosen not in (None, place) and not several):
-        raise typer.BadParameter(f"--domain: {names[0]} is named already; leave one of them out")
-    settings: dict[str, Any] = {
-        "eval.judge": judge,
-        "eval.split": split,
-        "eval.tasks" if red_team is None else "eval.red_team_tasks": tasks,
-        "eval.red_team": red_team.split(",") if red_team else None,
-        "eval.task_ids": task_id or None,
-        "eval.trials": trials,
-        "eval.noise": noise,
-        "eval.solo": solo or None,
-        "eval.concurrency": concurrency,
-        "eval.max_cost": max_cost,
-        "eval.max_tokens": max_tokens,
-        "eval.prices": prices_of(price),
-        "eval.user_judge": user_judge,
-        "eval.audit_judge": audit_judge,
-        "eval.temperature": 0.0 if greedy else None,
-        "name": name,
-        "runs_dir": None if runs_dir is None else str(runs_dir),
-        "seed": seed,
-        "model.checkpoint": checkpoint,
-    }
-    settings |= dict(_agent(agent))
-    settings |= dict(_user(user))
-    if suite is not None and (place is not None or resume is not None):
-        raise typer.BadParameter("--suite: selects the benchmarks itself; resume a suite with --resume FOLDER only")
+    place = _place(names, chosen)
     if suite is not None:
-        own = () if config is not None else _own_settings(ANY_BENCHMARK, settings, overrides)
-        evaluate_suite(suite, config or "cpu", [*own, *overrides], settings, _of_benchmark, dry_run=dry_run)
-        return
-    if resume is not None and is_suite(resume):
-        resume_suite(resume, settings, overrides)
-        return
-    if resume is None:
-        # Code of somebody's own may take long to import.
-        with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
-            own = () if config is not None else _own_settings(place, settings, overrides)
-            overrides = [f"domain.name={json.dumps(chosen)}", *overrides] if several else overrides
-            overrides = ["name=eval", *own, *(() if place is None else _of_benchmark(place, settings)), *overrides]
+        if place is not None or isinstance(chosen, list) or resume is not None:
+            raise typer.BadParameter("--suite: selects the benchmarks itself; resume a suite with --resume FOLDER only")
+        own = () if config is not None else _own_settings(ANY_BENCHMARK, asked)
+        evaluate_suite(suite, asked.config, [*own, *overrides], dict(asked.settings), _of_benchmark, dry_run=dry_run)
+    elif resume is None:
+        run_recipe("evaluate", _new(asked, chosen, place, own=config is None))
     elif names:
         raise typer.BadParameter(f"{names[0]!r}: a resumed run has its own benchmark")
-    elif chosen is not None:
-        settings["domain.name"] = chosen
-    run_recipe("evaluate", "cpu" if config is None else Named(config), overrides, dry_run, settings, resume)
+    else:
+        settings = dict(asked.settings) if chosen is None else {**asked.settings, "domain.name": chosen}
+        run_recipe("evaluate", replace(asked, settings=settings))
 
 
-def _named(name: str) -> str:
-    """The environment of that name, its code approved. ConfigError if there is none."""
+def _place(names: Sequence[str], chosen: Any) -> str | None:
+    """The one environment that is named, as an argument or by --domain; None for several, and for none."""
     from muarl.basics.errors import ConfigError
-    from muarl.environments.registry import is_reference, names, unknown
+    from muarl.environments.registry import is_reference, unknown
+    from muarl.environments.registry import names as known
 
-    if is_reference(name) or name in names():
-        return approved(name) or name
-    raise ConfigError(f"{unknown(name)}. Name an agent with --agent, a checkpoint with --checkpoint.")
+    if len(names) > 1:
+        raise typer.BadParameter(f"{names[1]!r} is neither KEY=VALUE nor an option; one benchmark at a time")
+    if not names:
+        return chosen if isinstance(chosen, str) else None
+    if not is_reference(names[0]) and names[0] not in known():
+        raise ConfigError(f"{unknown(names[0])}. Name an agent with --agent, a checkpoint with --checkpoint.")
+    place = approved(names[0])
+    if chosen not in (None, place):
+        raise typer.BadParameter(f"--domain: {names[0]} is named already; leave one of them out")
+    return place
 
 
-def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequence[str]) -> Sequence[str]:
+def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
+    """A new evaluation with what its benchmark and, if ``own``, its checkpoint bring along. What was asked wins."""
+    # Code of somebody's own may take long to import.
+    with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
+        brought = ["name=eval", *(_own_settings(place, asked) if own else ())]
+        brought += () if place is None else _of_benchmark(place, asked.settings)
+    several = [f"domain.name={json.dumps(chosen)}"] if isinstance(chosen, list) else []
+    return replace(asked, overrides=[*brought, *several, *asked.overrides])
+
+
+def _own_settings(name: str | None, asked: Given) -> Sequence[str]:
     """The settings that a named checkpoint brings along, as overrides that come before all others; a line says so.
 
     A benchmark says how it is played: of a checkpoint's settings only thinking counts there. In another domain than the
@@ -250,8 +226,8 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     from muarl.environments.registry import find
     from muarl.runs.own_settings import THOUGHTS, own_settings
 
-    said = dict(word.split("=", 1) for word in overrides)
-    checkpoint = settings["model.checkpoint"] or said.get("model.checkpoint")
+    settings, said = asked.settings, dict(word.split("=", 1) for word in asked.overrides)
+    checkpoint = settings.get("model.checkpoint") or said.get("model.checkpoint")
     if checkpoint is None or (settings.get("eval.agent") or said.get("eval.agent", "sampled")) != "sampled":
         return ()
     existing_checkpoint(checkpoint, SCRIPTED if settings.get("eval.agent") == "sampled" else ())
@@ -268,36 +244,7 @@ def _own_settings(name: str | None, settings: dict[str, Any], overrides: Sequenc
     return own.overrides()
 
 
-def _agent(spec: str | None) -> Iterator[tuple[str, Any]]:
-    """Settings for the agent that a person names."""
-    if spec is None:
-        return
-    if spec.startswith("endpoint:"):
-        yield "eval.agent", "endpoint"
-        yield from endpoint_settings("eval.endpoint", spec)
-    elif spec in SCRIPTED:
-        yield "eval.agent", SCRIPTED[spec]
-    else:
-        yield "eval.agent", "sampled"
-        yield "model.checkpoint", spec
-
-
-def _user(spec: str | None) -> Iterator[tuple[str, Any]]:
-    """Settings for the customer that a person names."""
-    from muarl.basics.errors import ConfigError
-
-    if spec is None:
-        return
-    if spec.startswith("endpoint:"):
-        yield "eval_user.kind", "llm"
-        yield from endpoint_settings("eval_user.endpoint", spec)
-    elif spec in ("agenda", "scripted"):
-        yield "eval_user.kind", spec
-    else:
-        raise ConfigError(f"--user: {spec!r} is unknown; use endpoint:MODEL, endpoint:MODEL@URL or agenda")
-
-
-def _of_benchmark(name: str, settings: dict[str, Any]) -> Sequence[str]:
+def _of_benchmark(name: str, settings: Mapping[str, Any]) -> Sequence[str]:
     """What a benchmark's name stands for, as overrides that come before the person's own.
 
     Agent and user answer as the benchmark has them answer, all tasks of the split are played (of the one that published

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
+from muarl.cli.options import in_runs, option
 from muarl.observe.terminal import echo, working
 
 EPISODES = {
@@ -32,24 +34,13 @@ def export(
         ),
     ] = "hf",
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Where to write. Default: a new folder or file here, named after the source.",
-            show_default=False,
-        ),
+        Path | None, option("--out", "a folder or file. Default: a new one here, named after the source.")
     ] = None,
     dtype: Annotated[
-        Literal["float32", "bfloat16", "float16"] | None,
-        typer.Option("--dtype", help="Number format of the weights. Default: as they are.", show_default=False),
+        Literal["float32", "bfloat16", "float16"] | None, option("--dtype", "Default: as they are.")
     ] = None,
-    episodes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--episodes", help="Only the run's episodes of this file, such as eval or train-0010; repeatable."
-        ),
-    ] = None,
+    episodes: options.Episodes = None,
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Write a run or checkpoint in a form that other programs read.
 
@@ -59,19 +50,15 @@ def export(
     folder of ATIF trajectories. --as tau2: an evaluation as TAU2's results.json (docs/formats.md). --as csv or parquet:
     one row an episode (docs/files.md).
 
-    [bold]Examples[/bold]
-
       muarl export runs/mine --as hf --dtype bfloat16 --out my-agent
-
       muarl export runs/mine/checkpoints/rl/step-000060 --out step-60
-
       muarl export runs/mine --as messages --out messages.jsonl
-
       muarl export runs/mine --as rows --episodes train-0010 --out rows.parquet
     """
     from muarl.basics.errors import ConfigError
     from muarl_tools.export import FORMS, ExportOptions, export
 
+    source = in_runs(source, runs_dir)
     if form not in (*FORMS, *EPISODES):
         raise ConfigError(f"--as: {form!r} is unknown; use one of {', '.join((*FORMS, *EPISODES))}")
     if form in FORMS and episodes:

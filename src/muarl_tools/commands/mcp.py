@@ -10,8 +10,10 @@ import typer
 
 from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.basics.keys import read_secret
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -35,10 +37,7 @@ def install(
 
     Versions are pinned. Nothing is installed globally, and nothing is fetched later on.
 
-    [bold]Examples[/bold]
-
       muarl mcp install
-
       muarl mcp install git sqlite
     """
     from muarl.domains.mcp import servers
@@ -61,9 +60,7 @@ def install(
 def list_servers() -> None:
     """Say which public servers are installed, and what the others lack.
 
-    [bold]Example[/bold]
-
-      muarl mcp list
+    muarl mcp list
     """
     from muarl.domains.mcp import servers
 
@@ -74,19 +71,16 @@ def list_servers() -> None:
 @mcp.command("tools", context_settings={"allow_interspersed_args": False})
 def tools(
     target: Annotated[list[str], typer.Argument(help="A scenario (mcp-git), a URL, or a command and its arguments.")],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, the form of a scenario's tools.json.")] = False,
+    as_json: options.AsJson = False,
     token_env: Annotated[str, typer.Option("--token-env", help="Variable with the token for a URL.")] = "",
 ) -> None:
     """Start or reach a server, and print the tools it has.
 
-    {folder} in a command stands for an empty folder that is made for it.
-
-    [bold]Examples[/bold]
+    {folder} in a command stands for an empty folder that is made for it. --json has the form of a scenario's
+    tools.json.
 
       muarl mcp tools mcp-git
-
       muarl mcp tools --json -- python my_server.py {folder}
-
       muarl mcp tools --token-env MUARL_MCP_TOKEN http://127.0.0.1:8000/mcp
     """
     from muarl.domains.mcp.tools import to_json
@@ -125,36 +119,25 @@ def _tools_of(target: list[str], token_env: str) -> dict[str, ServerTool]:
 @mcp.command("serve")
 def serve(
     domain: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="Such as retail, tau2-airline, retail-generated, mcp-git, FILE.py:NAME or package.module:NAME.",
-        ),
+        str, typer.Argument(metavar="NAME", help=f"{options.ENVIRONMENT} Or a domain's: retail, airline, telecom.")
     ],
-    task: Annotated[str, typer.Option("--task", help="A task's id; of made tasks its number.")] = "",
-    split: Annotated[str, typer.Option("--split", help="The task's split.")] = "",
-    size: Annotated[
-        str | None, typer.Option("--size", help="The environment's size. Default: the smallest.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of generated tasks.")] = 0,
+    task: Annotated[str, option("--task", "its id; of made tasks its number.")] = "",
+    split: Annotated[str, option("--split", "Default: test, or a benchmark's own.")] = "",
+    size: options.Smallest = None,
+    seed: options.DrawSeed = 0,
     side: Annotated[Literal["assistant", "user"], typer.Option("--side", help="Whose tools to offer.")] = "assistant",
     http: Annotated[bool, typer.Option("--http", help="Streamable HTTP instead of standard input and output.")] = False,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8765,
 ) -> None:
     """Offer a domain as an MCP server: its tools, on a fresh world for every client session.
 
     Over HTTP, clients must send the token in MUARL_MCP_TOKEN, or the one that is made up and printed, as a bearer
     token. A benchmark's domain is offered with its own database, unless a task is named.
 
-    [bold]Examples[/bold]
-
       muarl mcp serve retail
-
       muarl mcp serve tau2-airline --task 7 --http --port 8765
-
       muarl mcp serve retail-generated --size medium --task 3
-
       muarl mcp serve ./clinic.py:CLINIC
     """
     import asyncio
@@ -186,7 +169,7 @@ def pick(
     A domain's name such as "retail" is that of a benchmark (TAU2's) where its data are installed, else the generated
     one.
     """
-    from muarl.environments.registry import environment_of, find, is_reference, names, unknown
+    from muarl.environments.registry import environment_of, find, is_reference, names
     from muarl_worlds import data
 
     if not is_reference(name) and name not in names():
@@ -198,8 +181,6 @@ def pick(
                 told = f"The data of {family} are not installed: this is {made.name}, a world made from a seed."
                 echo(told, err=True)
             name = environment.name
-    if not is_reference(name) and name not in names():
-        raise ConfigError(unknown(name))
     environment = find(approved(name) or name)
     if environment.is_benchmark:
         return _official(environment, task, split)
@@ -210,8 +191,7 @@ def _own(environment: Environment, task: str, split: str, size: str | None, seed
     name, split = environment.name, split or "test"
     if size is not None:
         environment.check_size(size, "--size")
-    if split not in environment.splits:
-        raise ConfigError(f"--split: {name} has the splits {', '.join(environment.splits)}, not {split!r}")
+    environment.check_split(split, "--split")
     if task and not task.isdecimal():
         raise ConfigError(f"--task: tasks of {name} are numbered, such as 0 or 12, and {task!r} is no number")
     made = environment.make_tasks(split, 1, size=size, seed=seed, start=int(task or 0))

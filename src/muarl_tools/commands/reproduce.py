@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from muarl.cli.command import TRAIN, Subcommand
-from muarl.cli.train import Config, Name, Named, Overrides, RunsDir
+from muarl.cli.options import Config, Name, Named, Overrides, RunsDir
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.seeds import seed_numbers
 

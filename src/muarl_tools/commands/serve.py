@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
-from muarl.cli.named import Domain, single
+from muarl.cli.named import single
+from muarl.cli.options import in_runs, option
 from muarl.observe.terminal import echo, working
-from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, Queue, TokenFile, tell_ready
+from muarl_tools.commands.serving import tell_ready
 
 if TYPE_CHECKING:
     from muarl_tools.serve_model.http import ChatServer
@@ -17,18 +19,13 @@ if TYPE_CHECKING:
 
 def serve(
     checkpoint: Annotated[str, typer.Argument(help="A run, a checkpoint folder, or `base`.", show_default=False)],
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...", help="Settings of model and engine, such as engine.tensor_parallel=2."
-        ),
-    ] = None,
-    domain: Domain = None,
+    settings: Annotated[list[str] | None, options.settings_argument("engine.tensor_parallel=2")] = None,
+    domain: options.Domain = None,
     name: Annotated[
         str | None, typer.Option("--name", help="The model's name for clients. Default: CHECKPOINT.")
     ] = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8476,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8476,
     engine: Annotated[
         Literal["torch", "vllm"], typer.Option("--engine", help="muarl's own engine, or vLLM (extra `vllm`).")
     ] = "torch",
@@ -40,45 +37,37 @@ def serve(
             help="Tokens of prompt and completion together. Default: what the model reads, at most 32768.",
         ),
     ] = None,
-    slots: Annotated[
-        int | None,
-        typer.Option(
-            "--slots", min=1, help="Maximum concurrent completions. Default: what memory allows, at most 256."
-        ),
+    concurrency: Annotated[
+        int | None, option("--concurrency", "Default: what memory allows, at most 256 completions.", min=1)
     ] = None,
-    queue: Queue = 1024,
+    queue: options.Queue = 1024,
     thinking: Annotated[
         bool | None,
         typer.Option("--thinking/--no-thinking", help="Turn thinking on or off. Default: as in the checkpoint's run."),
     ] = None,
     dtype: Annotated[
-        Literal["float32", "bfloat16"] | None,
-        typer.Option("--dtype", help="Number format. Default: float32 on a CPU, bfloat16 on a GPU."),
+        Literal["float32", "bfloat16"] | None, option("--dtype", "Default: float32 on a CPU, bfloat16 on a GPU.")
     ] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
     deadline: Annotated[
         float, typer.Option("--deadline", min=1, help="Maximum seconds for one completion, including queueing.")
     ] = 600.0,
-    grace: Grace = 30.0,
-    allow_host: AllowedHosts = None,
-    body: MaxBody = 4,
+    grace: options.Grace = 30.0,
+    allow_host: options.AllowedHosts = None,
+    body: options.MaxBody = 4,
     raw_prompts: Annotated[
-        bool,
-        typer.Option("--raw-prompts", help="Accept text prompts at /v1/completions, including control tokens."),
+        bool, typer.Option("--raw-prompts", help="Accept text prompts at /v1/completions, including control tokens.")
     ] = False,
-    token_to: TokenFile = None,
+    token_to: options.TokenFile = None,
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Serve a checkpoint to any OpenAI client: chat completions with tools and streaming.
 
     Clients must send a token as their API key: the one in MUARL_SERVE_TOKEN (or in the file that MUARL_SERVE_TOKEN_FILE
     names), otherwise a random one that is printed. Ctrl-C or SIGTERM lets running requests finish. See docs/serving.md.
 
-    [bold]Examples[/bold]
-
       muarl serve runs/quickstart
-
       muarl serve runs/mine --name my-agent --port 9000 --max-context 16384
-
       muarl serve runs/mine --engine vllm engine.tensor_parallel=2
     """
     from muarl.backends.checkpoint_names import existing_checkpoint
@@ -87,6 +76,7 @@ def serve(
     from muarl.basics.web.addresses import listen, token_for
     from muarl_tools.serve_model import TOKEN
 
+    checkpoint = in_runs(checkpoint, runs_dir)
     # Before torch is imported.
     require("train", "muarl serve")
     existing_checkpoint(checkpoint)
@@ -95,20 +85,20 @@ def serve(
     with working(f"Loading {checkpoint}"):
         from muarl_tools.serve_model.recipe import ServeOptions, serve, served_name, settings_told, tiny_hint
 
-        options = ServeOptions(
-            checkpoint, name, host, port, engine, max_context, slots, queue, thinking, dtype, device, deadline, grace,
-            tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()), single(domain),
+        asked = ServeOptions(
+            checkpoint, name, host, port, engine, max_context, concurrency, queue, thinking, dtype, device, deadline,
+            grace, tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()), single(domain),
         )  # fmt: skip
 
         def ready(server: ChatServer, token: str) -> None:
             exposed = None if server.loopback else host
-            tell_ready(f"{served_name(options)} at {server.address}", token, TOKEN, token_to, exposed=exposed)
-            for line in (settings_told(options), tiny_hint(options)):
+            tell_ready(f"{served_name(asked)} at {server.address}", token, TOKEN, token_to, exposed=exposed)
+            for line in (settings_told(asked), tiny_hint(asked)):
                 if line is not None:
                     echo(line)
             echo("Stop with Ctrl-C.")
 
-        answered = serve(options, ready)
+        answered = serve(asked, ready)
     echo(f"Stopped. {answered:,} request{'' if answered == 1 else 's'} answered.")
 
 

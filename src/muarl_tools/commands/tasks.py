@@ -7,6 +7,8 @@ import json
 import shlex
 import textwrap
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,16 +16,21 @@ import typer
 
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.tasks_check import check
 from muarl_tools.commands.tasks_practise import practise
 
 if TYPE_CHECKING:
+    from muarl.domains.world_from_log import Tables
     from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
+    from muarl.environments.log_tasks import Dropped
     from muarl.environments.task_files import FiledTask
+    from muarl.records.conversation import LeftOut
 
 tasks = typer.Typer(
     no_args_is_help=True, help="Check tasks; create training tasks from logged conversations, or of what fails."
@@ -32,15 +39,7 @@ tasks.command("check")(check)
 tasks.command("practise")(practise)
 File = Annotated[Path, typer.Argument(help="A file of tasks, as from-log writes it.")]
 OfDomain = Annotated[
-    str,
-    typer.Option(
-        "--domain",
-        "-d",
-        metavar="NAME",
-        help="The environment whose tools the agent had: a name from `muarl domains`, FILE.py:NAME or "
-        "package.module:NAME.",
-        callback=approved,
-    ),
+    str, option("--domain", "The agent had its tools.", metavar="NAME", callback=approved, show_default=True)
 ]
 
 
@@ -53,11 +52,9 @@ def from_log(
             "JSON), responses of OpenAI's Responses API, ATIF trajectories."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; existing tasks in it are kept.")],
+    out: Annotated[Path, option("--out", "a file of tasks; those in it are kept.")],
     domain: OfDomain = "retail-generated",
-    size: Annotated[
-        str | None, typer.Option("--size", help="The domain's size. Default: the largest.", show_default=False)
-    ] = None,
+    size: options.Largest = None,
     database: Annotated[
         Path | None,
         typer.Option(
@@ -76,21 +73,14 @@ def from_log(
     changed. Since the agent may have been wrong, a task is used for training only after it has been confirmed; its
     notes say what to check.
 
-    [bold]Examples[/bold]
-
       muarl tasks from-log live.jsonl --domain retail-generated --out tasks.jsonl
-
       muarl tasks show tasks.jsonl
-
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
-
       muarl train --config mua-8b --domain retail-generated domain.tasks=tasks.jsonl
     """
-    from muarl.environments.log_tasks import Dropped, check_own, shown_by_all, snapshot, task_of
+    from muarl.environments.log_tasks import check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
-    from muarl.observe.progress import Progress
     from muarl.records.conversation import LeftOut
-    from muarl.records.reading import read
 
     world, size = _environment(domain, size)
     with working(f"Making a world of {world.name}"):
@@ -101,41 +91,14 @@ def from_log(
         check_own(own, played, observer, given)
     endpoint = None if by is None else _endpoint(by)
     found: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
-    before = len(found)
-    new: list[FiledTask] = []
-    dropped: list[Dropped] = []
     left_out = LeftOut.together()
-    talks = []
-    with Progress() as progress:
-        with progress.phase("reading", unit="conversations") as reading:
-            for talk in (talk for log in logs for talk in read(log, left_out)):
-                talks.append((talk.place, talk.messages))
-                reading.advance()
-        if not talks:
-            raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
-        strict = observer is not None and observer.strict
-        others = shown_by_all((m for _, m in talks), played, observer) if observer is not None and strict else None
-        known = set(found)
-        with progress.phase("making tasks", len(talks), unit="conversations") as making:
-            for place, messages in talks:
-                made = task_of(
-                    messages,
-                    played,
-                    own,
-                    source=place,
-                    database=given,
-                    observer=observer,
-                    others=others,
-                    transfer_tools=world.rules.transfer_tools,
-                    caller=world.caller,
-                )
-                if isinstance(made, Dropped):
-                    dropped.append(made)
-                elif made.task.id not in known:
-                    new.append(made)
-                    known.add(made.task.id)
-                making.advance()
-    number = len(talks)
+    make = partial(
+        task_of, domain=played, domain_name=own, database=given, observer=observer,
+        transfer_tools=world.rules.transfer_tools, caller=world.caller,
+    )  # fmt: skip
+    seen = None if observer is None or not observer.strict else observer
+    together = None if seen is None else partial(shown_by_all, domain=played, observer=seen)
+    number, new, dropped = _made(logs, left_out, set(found), make, together)
     if endpoint is not None:
         import asyncio
 
@@ -146,32 +109,69 @@ def from_log(
         echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
     write_tasks(out, [*found.values(), *new])
     noted = sum(bool(f.notes) for f in new)
-    echo(f"{number} conversations: {len(new)} new tasks, {noted} of them with notes; {out} has {before + len(new)}.")
+    echo(
+        f"{number} conversations: {len(new)} new tasks, {noted} of them with notes; {out} has {len(found) + len(new)}."
+    )
     if same := number - len(new) - len(dropped):
         echo(f"  {same} left out: the same conversation as another, or one that {out} has")
-    for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
-        these = [d for d in dropped if d.reason.startswith(reason)]
-        echo(f"  {count} left out: {reason} (the first: {these[0].source})")
-        for one in (d for d in these if d.reason != reason):
-            echo(f"    {one.source}: {one.reason.partition(': ')[2]}")
+    _say_dropped(dropped)
     if left := str(left_out):
         echo(f"  {left}")
     file, of = shlex.quote(str(out)), shlex.join(["--domain", domain, *(["--size", size] if size else [])])
     echo(f"Next: muarl tasks show {file}, then muarl tasks confirm {file} ID ... {of}")
 
 
+def _made(
+    logs: list[Path],
+    left_out: LeftOut,
+    known: set[str],
+    make: Callable[..., FiledTask | Dropped],
+    together: Callable[..., Tables] | None,
+) -> tuple[int, list[FiledTask], list[Dropped]]:
+    """How many conversations there are, the tasks made of them that are not ``known``, and what could be none.
+    ``make``: a task of one's messages; ``together``: what the messages of all show."""
+    from muarl.environments.log_tasks import Dropped
+    from muarl.observe.progress import Progress
+    from muarl.records.reading import read
+
+    talks, new, dropped = [], [], []
+    with Progress() as progress:
+        with progress.phase("reading", unit="conversations") as reading:
+            for talk in (talk for log in logs for talk in read(log, left_out)):
+                talks.append((talk.place, talk.messages))
+                reading.advance()
+        if not talks:
+            raise DataError(f"{', '.join(map(str, logs))}: no conversations in it")
+        others = None if together is None else together(m for _, m in talks)
+        with progress.phase("making tasks", len(talks), unit="conversations") as making:
+            for place, messages in talks:
+                made = make(messages, source=place, others=others)
+                if isinstance(made, Dropped):
+                    dropped.append(made)
+                elif made.task.id not in known:
+                    new.append(made)
+                    known.add(made.task.id)
+                making.advance()
+    return len(talks), new, dropped
+
+
+def _say_dropped(dropped: list[Dropped]) -> None:
+    """Why conversations became no tasks, and which."""
+    for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
+        these = [d for d in dropped if d.reason.startswith(reason)]
+        echo(f"  {count} left out: {reason} (the first: {these[0].source})")
+        for one in (d for d in these if d.reason != reason):
+            echo(f"    {one.source}: {one.reason.partition(': ')[2]}")
+
+
 @tasks.command("show")
 def show(
-    file: File,
-    ids: Annotated[list[str] | None, typer.Argument(help="Print only these tasks, in full.")] = None,
+    file: File, ids: Annotated[list[str] | None, typer.Argument(help="Print only these tasks, in full.")] = None
 ) -> None:
     """Show a file's tasks: one line each, or those named in full, with what to look at before confirming.
 
-    [bold]Examples[/bold]
-
-      muarl tasks show tasks.jsonl
-
-      muarl tasks show tasks.jsonl log-3f2a9c01b7de
+    muarl tasks show tasks.jsonl
+    muarl tasks show tasks.jsonl log-3f2a9c01b7de
     """
     found = _read(file)
     if ids:
@@ -198,18 +198,13 @@ def confirm(
         ),
     ] = False,
     domain: OfDomain = "retail-generated",
-    size: Annotated[
-        str | None, typer.Option("--size", help="The domain's size. Default: the largest.", show_default=False)
-    ] = None,
+    size: options.Largest = None,
 ) -> None:
     """Confirm goals: from now on these tasks are trained on. Each goal is tried in its world first.
 
     Where the log's agent was wrong, fix the task's actions in the file, then confirm it.
 
-    [bold]Examples[/bold]
-
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de log-90ab12cd34ef
-
       muarl tasks confirm tasks.jsonl --clean
     """
     from muarl.environments import task_files as taskfiles

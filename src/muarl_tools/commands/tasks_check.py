@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from muarl.basics.errors import ConfigError
+from muarl.cli import options
 from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -44,29 +46,16 @@ def check(
         ),
     ],
     domain: Annotated[
-        str | None,
-        typer.Option(
-            "--domain",
-            "-d",
-            metavar="NAME",
-            help="The environment in which a file's tasks are played, such as tau2-retail.",
-            callback=approved,
-            show_default=False,
-        ),
+        str | None, option("--domain", "A file's tasks are played in it.", metavar="NAME", callback=approved)
     ] = None,
-    split: Annotated[str | None, typer.Option("--split", help="Only this split. Default: all.")] = None,
-    tasks: Annotated[
-        int | None,
-        typer.Option("--tasks", "-n", min=1, help="Tasks of each split at most. Default: all, or 200 made ones."),
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", help="The environment's size. Default: the smallest.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of made tasks.")] = 0,
+    split: Annotated[str | None, option("--split", "Default: all.")] = None,
+    tasks: Annotated[int | None, option("--tasks", "Of each split. Default: all, or 200 made ones.", min=1)] = None,
+    size: options.Smallest = None,
+    seed: options.DrawSeed = 0,
     level: Annotated[Level, typer.Option("--level", help="Print findings of this level and above.")] = "warning",
     rule: Annotated[list[str] | None, typer.Option("--rule", help="Print only findings of these rules, all.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all findings as one JSON object.")] = False,
-    page: Annotated[Path | None, typer.Option("--page", help="Write an HTML page with all findings.")] = None,
+    as_json: options.AsJson = False,
+    page: options.Page = None,
     fix: Annotated[
         Path | None,
         typer.Option("--fix", help="Write the tasks with the changes that follow from policy and database."),
@@ -84,12 +73,8 @@ def check(
     many known mistakes they find). Errors are scores that are wrong; warnings depend on what the scenario leaves open;
     notes are to know. Exit code 1 if there are errors.
 
-    [bold]Examples[/bold]
-
       muarl tasks check tau2-airline
-
       muarl tasks check tasks.json --domain tau2-retail --page findings.html --fix fixed.json
-
       muarl tasks check logged.jsonl --domain retail-generated --json
     """
     if guesses and fix is None:

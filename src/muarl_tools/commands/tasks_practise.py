@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.basics.errors import ConfigError, DataError
+from muarl.cli import options
 from muarl.cli.named import approved
+from muarl.cli.options import in_runs, option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -24,35 +26,31 @@ if TYPE_CHECKING:
 
 def practise(
     run: Annotated[Path, typer.Argument(help="The folder of a training run or an evaluation, with its episodes.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; existing tasks in it are kept.")],
-    count: Annotated[int, typer.Option("--tasks", "--count", "-n", min=1, help="Number of new tasks.")] = 200,
+    out: Annotated[Path, option("--out", "a file of tasks; those in it are kept.")],
+    tasks: Annotated[int, option("--tasks", min=1, show_default=True)] = 200,
     floor: Annotated[
         float,
         typer.Option("--floor", min=0.0, max=1.0, help="Share of the tasks that is divided evenly among what failed."),
     ] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed gives other tasks.")] = 0,
+    seed: Annotated[int, option("--seed", min=0, show_default=True)] = 0,
     episodes: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--episodes",
+            "Default: the later half of the training steps that were kept, else the evaluation.",
             metavar="NAME",
-            help="Count failures in episodes/NAME.jsonl. Default: the later half of the training steps that were kept, "
-            "else the evaluation.",
-            show_default=False,
         ),
     ] = None,
     domain: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--domain",
-            "-d",
+            "Needed where the run has several, or one in code of your own.",
             metavar="NAME",
-            help="The environment, where the run has several, or its code is to be imported: FILE.py:NAME or "
-            "package.module:NAME.",
             callback=approved,
-            show_default=False,
         ),
     ] = None,
+    runs_dir: options.InRunsDir = None,
 ) -> None:
     """Make new training tasks of the kinds that failed, in proportion to their failures.
 
@@ -60,12 +58,8 @@ def practise(
     none of them was played before, and none is held out. They are written with their addresses, and made again where
     they are played, in the same environment and size.
 
-    [bold]Examples[/bold]
-
       muarl tasks practise runs/quickstart --out practise.jsonl
-
       muarl tasks practise runs/eval --out practise.jsonl --tasks 500
-
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl
     """
     from muarl.environments.draws import check_makes
@@ -74,6 +68,7 @@ def practise(
     from muarl.runs.tasks import practice_seed
     from muarl_tools.practice_tasks import filed, make_tasks, quotas, record_by_kind
 
+    run = in_runs(run, runs_dir)
     folder = RunDirectory.at(run.expanduser())
     sections = _sections(folder)
     environment = _environment(sections, domain, run)
@@ -87,13 +82,13 @@ def practise(
             f"{run}: none of its {len(played)} episodes of {environment.name} says of which kind its task is (the tag "
             "`intent`): give the environment's tasks this tag"
         )
-    wanted = quotas(record, count, floor)
+    wanted = quotas(record, tasks, floor)
     if not wanted:
         total = sum(found.episodes for found in record.values())
         raise DataError(f"{run}: nothing failed in {total} episodes, so there is nothing to practise")
     known: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
     seen = {e.task_id for e in played} | known.keys()
-    with working(f"Making {count:,} tasks of {environment.name} of the kinds that failed"):
+    with working(f"Making {tasks:,} tasks of {environment.name} of the kinds that failed"):
         made = make_tasks(environment, wanted, size=size, seed=practice_seed(seed), known=seen)
     if not made:
         kinds = ", ".join(map(str, wanted))
@@ -102,8 +97,8 @@ def practise(
     write_tasks(out, [*known.values(), *(filed(task, source) for task in made)])
     _say(record, made)
     echo(f"{len(made)} new tasks of {environment.name}; {out} has {len(known) + len(made)}.")
-    if len(made) < count:
-        echo(f"  {count - len(made)} fewer than asked for: the generator makes too few of some kinds")
+    if len(made) < tasks:
+        echo(f"  {tasks - len(made)} fewer than asked for: the generator makes too few of some kinds")
     words = ["--checkpoint", _model(folder), f"domain.name={domain or environment.name}"]
     words += [*([f"domain.size={size}"] if size else []), f"domain.tasks={out}"]
     echo(f"Next: muarl train {shlex.join(words)}")

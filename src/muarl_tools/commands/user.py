@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import WeightedDomains, approved_settings, domain_name
+from muarl.cli.options import RUN, endpoint_settings, option, prices_of, settings_of
 from muarl.observe.terminal import echo, working
-from muarl_tools.commands.serving import AllowedHosts, Grace, Host, MaxBody, Port, TokenFile, tell_ready
+from muarl_tools.commands.serving import tell_ready
 from muarl_tools.commands.user_fit import fit
 
 if TYPE_CHECKING:
@@ -26,6 +27,33 @@ user = typer.Typer(
 
 FAILED = 3
 """The exit code where --fail-on has found what it is to fail on."""
+
+
+def _user(who: str) -> dict[str, Any]:
+    """Settings for the user that a person names."""
+    from muarl.backends.checkpoint_names import existing_checkpoint
+
+    if who.startswith("endpoint:"):
+        return {"eval_user.kind": "llm", **endpoint_settings("eval_user.endpoint", who)}
+    if who == "agenda":
+        return {"eval_user.kind": "agenda"}
+    existing_checkpoint(who, ("agenda",))
+    return {"eval_user.kind": "sampled", "eval_user.checkpoint": who}
+
+
+CHECK: options.Table = {
+    "domain": RUN["domain"],
+    "size": "domain.size",
+    "split": "eval.split",
+    "tasks": "eval.tasks",
+    "trials": "eval.trials",
+    "seed": "eval.seed",
+    "concurrency": "eval.concurrency",
+    "judge": "eval.user_judge",
+    "max_cost": "eval.max_cost",
+    "price": prices_of,
+    "who": _user,
+}
 
 
 @user.callback()
@@ -46,25 +74,19 @@ def check(
             show_default=False,
         ),
     ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...", help="Settings, such as eval_user.endpoint.temperature=1.", show_default=False
-        ),
-    ] = None,
-    domain: WeightedDomains = None,
-    size: Annotated[str | None, typer.Option("--size", help="Size of the domain. Default: the smallest.")] = None,
-    split: Annotated[str, typer.Option("--split", help="Which tasks.")] = "test",
-    tasks: Annotated[int, typer.Option("--tasks", "-n", min=1, help="Tasks of each domain.")] = 20,
-    trials: Annotated[int, typer.Option("--trials", min=1, help="Conversations of each task and agent.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of tasks and conversations.")] = 0,
+    settings: Annotated[list[str] | None, options.settings_argument("eval_user.endpoint.temperature=1")] = None,
+    domain: options.WeightedDomains = None,
+    size: options.Smallest = None,
+    split: Annotated[str, option("--split", show_default=True)] = "test",
+    tasks: Annotated[int, option("--tasks", "Of each domain.", min=1, show_default=True)] = 20,
+    trials: Annotated[int, option("--trials", "With each agent.", min=1, show_default=True)] = 1,
+    seed: options.DrawSeed = 0,
     agents: Annotated[
         str | None,
         typer.Option("--agents", help="Only these agents, by name with commas between (docs/user-check.md)."),
     ] = None,
     agent: Annotated[
-        list[str] | None,
-        typer.Option("--agent", help="A model as a further agent: endpoint:MODEL[@URL] (repeatable)."),
+        list[str] | None, typer.Option("--agent", help="A model as a further agent: endpoint:MODEL[@URL] (repeatable).")
     ] = None,
     logs: Annotated[
         list[Path] | None,
@@ -74,24 +96,13 @@ def check(
             "reads, or TAU2's results (repeatable).",
         ),
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="A model that looks as well: endpoint:MODEL[@URL].")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", "-j", min=1, help="Maximum concurrent conversations.")
-    ] = 16,
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Start no new conversations after spending this many dollars.")
-    ] = None,
-    price: Annotated[
-        list[str] | None,
-        typer.Option("--price", help="MODEL=IN/OUT: dollars for a million prompt and completion tokens (repeatable)."),
-    ] = None,
-    page: Annotated[Path | None, typer.Option("--page", help="Write the page here (HTML).")] = None,
-    json_out: Annotated[bool, typer.Option("--json", help="Print all figures as JSON instead of a table.")] = False,
-    fail_on: Annotated[
-        str, typer.Option("--fail-on", help="unfit, reservations or never: exit with code 3 if the user is no better.")
-    ] = "never",
+    judge: Annotated[str | None, option("--judge", "It looks as well.")] = None,
+    concurrency: Annotated[int, option("--concurrency", min=1, show_default=True)] = 16,
+    max_cost: options.MaxCost = None,
+    price: options.Prices = None,
+    page: options.Page = None,
+    as_json: options.AsJson = False,
+    fail_on: Annotated[str, option("--fail-on", "unfit, reservations or never.", show_default=True)] = "never",
 ) -> None:
     """Measure a simulated user before it is used: what it does wrong, how it talks, what it costs.
 
@@ -99,15 +110,10 @@ def check(
     one that asks too much, one that gets numbers wrong, and others that refuse, stall, claim and hand over. Rules look
     at every message; --judge asks a model, too. The verdict is fit, fit with reservations or unfit.
 
-    [bold]Examples[/bold]
-
       muarl user check agenda --domain retail-generated
-
       muarl user check endpoint:MODEL@http://localhost:8000/v1 --domain retail-generated --domain clinic-generated
           --page user.html
-
       muarl user check runs/customer --logs people.jsonl
-
       muarl user check endpoint:MODEL --price MODEL=2/8 --max-cost 5 --fail-on unfit --json
     """
     from muarl.basics.errors import ConfigError
@@ -119,13 +125,13 @@ def check(
         raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
     with working("Preparing the check"), stop_signals():
         people = said_by_people(logs) if logs else None
-        config = _config(who, settings, domain, size, split, tasks, trials, seed, judge, concurrency, max_cost, price)
+        config = _config(settings_of(locals(), CHECK), settings or ())
         figures = _measured(config, agents.split(",") if agents else [], agent or (), people)
     if page is not None:
         from muarl_tools.checks.user.page import check_page
 
         write_text(page, check_page(figures))
-    if json_out:
+    if as_json:
         echo(json.dumps(figures, indent=2, ensure_ascii=False))
     else:
         _tell(figures, page)
@@ -164,48 +170,14 @@ def _measured(
     return figures
 
 
-def _config(
-    who: str,
-    settings: Sequence[str] | None,
-    domain: list[Any] | None,
-    size: str | None,
-    split: str,
-    tasks: int,
-    trials: int,
-    seed: int,
-    judge: str | None,
-    concurrency: int,
-    max_cost: float | None,
-    price: Sequence[str] | None,
-) -> RunConfig:
+def _config(asked: Mapping[str, Any], settings: Sequence[str]) -> RunConfig:
     """The configuration that the check is played by: an evaluation's, as far as user and tasks go."""
-    from muarl.cli.endpoint_options import prices_of
     from muarl.config.load import load_config
     from muarl.runs.prices import with_prices
 
-    given: dict[str, Any] = {
-        "name": "user-check", "eval.agent": "expert", "eval.judge": "pass", "eval.split": split, "eval.tasks": tasks,
-        "eval.trials": trials, "eval.seed": seed, "eval.concurrency": concurrency, "eval.user_judge": judge,
-        "eval.max_cost": max_cost, "eval.prices": prices_of(price), "domain.name": domain_name(domain),
-        "domain.size": size, **dict(_user(who)),
-    }  # fmt: skip
-    written = [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
-    return with_prices(load_config("cpu", [*written, *(approved_settings(list(settings or ())) or ())]))
-
-
-def _user(who: str) -> Iterator[tuple[str, Any]]:
-    from muarl.backends.checkpoint_names import existing_checkpoint
-    from muarl.cli.endpoint_options import endpoint_settings
-
-    if who.startswith("endpoint:"):
-        yield "eval_user.kind", "llm"
-        yield from endpoint_settings("eval_user.endpoint", who)
-    elif who == "agenda":
-        yield "eval_user.kind", "agenda"
-    else:
-        existing_checkpoint(who, ("agenda",))
-        yield "eval_user.kind", "sampled"
-        yield "eval_user.checkpoint", who
+    fixed = {"name": "user-check", "eval.agent": "expert", "eval.judge": "pass"}
+    given = [f"{key}={json.dumps(value)}" for key, value in {**fixed, **asked}.items()]
+    return with_prices(load_config("cpu", [*given, *settings]))
 
 
 def _tell(figures: dict[str, Any], page: Path | None) -> None:
@@ -268,12 +240,12 @@ def proxy(
         Path | None, typer.Option("--log", help="Append a line to this file for each message with a fault.")
     ] = None,
     timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one answer of the upstream.")] = 600.0,
-    host: Host = "127.0.0.1",
-    port: Port = 8478,
-    allow_host: AllowedHosts = None,
-    grace: Grace = 30.0,
-    body: MaxBody = 16,
-    token_to: TokenFile = None,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8478,
+    allow_host: options.AllowedHosts = None,
+    grace: options.Grace = 30.0,
+    body: options.MaxBody = 16,
+    token_to: options.TokenFile = None,
 ) -> None:
     """Guard the simulated users of another program: an OpenAI-compatible server between it and the model.
 
@@ -282,10 +254,7 @@ def proxy(
     /v1/guard has the counts. Clients must send a token as their API key: the one in MUARL_PROXY_TOKEN (or in the file
     that MUARL_PROXY_TOKEN_FILE names), otherwise a random one that is printed.
 
-    [bold]Examples[/bold]
-
       muarl user proxy --upstream http://localhost:8000/v1 --key-env ""
-
       muarl user proxy --upstream https://api.openai.com/v1 --model gpt-4.1 --log faults.jsonl
     """
     import asyncio

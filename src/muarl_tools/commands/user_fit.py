@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muarl.cli import options
 from muarl.cli.named import approved
+from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -20,22 +22,20 @@ def fit(
         list[Path],
         typer.Argument(help="Conversations of people with an agent, in any format that `tasks from-log` reads."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File with the settings to write.")],
+    out: Annotated[Path, option("--out", "the settings, as YAML.")],
     domain: Annotated[
         str,
-        typer.Option(
+        option(
             "--domain",
-            "-d",
+            "Its rule-based users are fitted: best one of the same kind as the logs'.",
             metavar="NAME",
-            help="The environment whose rule-based users are fitted: best one of the same kind as the logs'.",
             callback=approved,
+            show_default=True,
         ),
     ] = "retail-generated",
-    size: Annotated[
-        str | None, typer.Option("--size", help="The domain's size. Default: the smallest.", show_default=False)
-    ] = None,
-    tasks: Annotated[int, typer.Option("--tasks", "-n", min=10, help="Tasks that are played at each level.")] = 60,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the simulated conversations.")] = 0,
+    size: options.Smallest = None,
+    tasks: Annotated[int, option("--tasks", "They are played at each level.", min=10, show_default=True)] = 60,
+    seed: options.DrawSeed = 0,
     extends: Annotated[
         str, typer.Option("--extends", help="The preset or file that the settings are laid over.")
     ] = "cpu",
@@ -46,10 +46,7 @@ def fit(
     language, and finds the level of each trait at which the domain's rule-based users do so as often
     (docs/users.md#less-easy-users). Needs no model.
 
-    [bold]Examples[/bold]
-
       muarl user fit live.jsonl --domain retail-generated --out people.yaml
-
       muarl eval --config people.yaml --checkpoint runs/mine
     """
     from muarl.basics.errors import ConfigError

@@ -245,7 +245,7 @@ def fitting_slots(model: Any, context: int, dtype: str, gpu: int | None) -> int:
     if slots < 1:
         raise ConfigError(
             f"one conversation of {context} tokens takes {one / 2**30:.2f} GiB for keys and values, and beside the "
-            f"model {max(free, 0) / 2**30:.2f} GiB are free: lower --max-context, or set --slots to try all the same"
+            f"model {max(free, 0) / 2**30:.2f} GiB are free: lower --max-context, or set --concurrency to try it"
         )
     return min(slots, SLOTS)
 
