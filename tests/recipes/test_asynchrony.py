@@ -35,23 +35,14 @@ from muarl.recipes.training import loss_settings as updates
 from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.rollouts.rollout import collect_groups
 from muarl.runs.context import prepare
-from muarl.types.episode import Episode, Verdict, read_episodes
-from support.episodes import UNBROKEN
+from muarl.types.episode import read_episodes
+
+pytestmark = pytest.mark.usefixtures("coin")
 
 Configure = Callable[..., Any]
 
 STEPS, TASKS = 4, 2
 """Of most runs here."""
-
-
-@pytest.fixture(autouse=True)
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str = "rl") -> list[dict[str, Any]]:

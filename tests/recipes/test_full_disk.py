@@ -18,10 +18,9 @@ from muarl.basics.files import append_line, free_space, size_text, write_text
 from muarl.learning.checkpoint_folders import list_checkpoints
 from muarl.learning.checkpoints import check_whole
 from muarl.learning.learner import TorchLearner
-from muarl.rollouts.episode_runner import EpisodeRunner
-from muarl.types.episode import Episode, Verdict
-from support.episodes import UNBROKEN
 from support.killing import episodes, rows
+
+pytestmark = pytest.mark.usefixtures("coin")
 
 KIB = 1024
 RL = ["rl.steps=4", "rl.checkpoint_every=2", "rl.save_episodes=all"]
@@ -39,14 +38,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.fixture(autouse=True)
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def fill(disk: Path, left: int) -> Path:

@@ -16,24 +16,14 @@ from muarl.observe.loggers import make_logger
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.training import loop
-from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.runs.resuming import ResumedRun
-from muarl.types.episode import Episode, Verdict
-from support.episodes import UNBROKEN
+from muarl.types.episode import Episode
 from support.killing import episodes, litter, rows
+
+pytestmark = pytest.mark.usefixtures("coin")
 
 Configure = Callable[..., Any]
 Muarl = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def contents(run: Path) -> dict[str, bytes]:

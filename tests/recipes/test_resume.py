@@ -20,30 +20,20 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
-from muarl.rollouts.episode_runner import EpisodeRunner
-from muarl.types.episode import Episode, Verdict
-from support.episodes import UNBROKEN
+from support import coin as coins
+
+pytestmark = pytest.mark.usefixtures("coin")
 
 Configure = Callable[..., Any]
 Litter = Callable[[Path], list[Path]]
 
 
-async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-    return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-
-@pytest.fixture(autouse=True)
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
-
-
 @pytest.fixture(scope="module")
 def uncut(configure_in: Configure, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training of three steps that nothing interrupts."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(EpisodeRunner, "_verdict", toss)
-        return rl.run(configure_in(tmp_path_factory.mktemp("uncut"), "rl.steps=3", "rl.checkpoint_every=0"))
+    coins.allow()
+    folder = tmp_path_factory.mktemp("uncut")
+    return rl.run(configure_in(folder, coins.SETTING, "rl.steps=3", "rl.checkpoint_every=0"))
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -296,7 +286,7 @@ def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
     muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uncut: Path
 ) -> None:
     options = ["rl.steps=3", "rl.checkpoint_every=0"]
-    mend = signal_in(monkeypatch, EpisodeRunner, "_verdict", 8 * 2 + 3, signal.SIGTERM)
+    mend = signal_in(monkeypatch, coins.Customer, "reply", 8 * 2 * 4 + 3, signal.SIGTERM)
     stopped = muarl("train", *options, "--name", "cut")
     mend()
     run = tmp_path / "runs" / "cut"
@@ -322,14 +312,8 @@ def test_a_signal_in_fine_tuning_saves_too(
     assert rows(run, "cold_start") == rows(whole, "cold_start")
 
 
-def test_a_run_that_learns_nothing_says_so(
-    configure: Configure, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def none(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(0.0, audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", none)
-    run = rl.run(configure("rl.steps=4"))
+def test_a_run_that_learns_nothing_says_so(configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:
+    run = rl.run(configure("rl.steps=4", "rollout.max_turns=1"))  # nobody comes to toss the coin
     said = " ".join(capsys.readouterr().err.split())
     assert "done" in said and "no update: 0 of 2 groups had differing rewards" in said
     assert "The last 3 steps updated nothing" in said

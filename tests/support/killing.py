@@ -147,18 +147,6 @@ def serve(setup: str) -> None:
         print(json.dumps({"ended": os.waitstatus_to_exitcode(how)}), file=out)
 
 
-def coin() -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-    from muarl.rollouts.episode_runner import EpisodeRunner
-    from muarl.types.episode import Episode, Verdict
-    from support.episodes import UNBROKEN
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=dict(UNBROKEN))
-
-    EpisodeRunner._verdict = toss  # type: ignore[method-assign]
-
-
 def live_and_die(
     host: Host,
     recipe: str,
