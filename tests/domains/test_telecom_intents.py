@@ -15,7 +15,6 @@ from muarl.rewards import outcome
 from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.users.agenda import AgendaUserFactory
-from muarl_worlds import install
 from muarl_worlds.tau.telecom.faults import BASE_PRINTS, FAULTS, device_print
 from muarl_worlds.tau.telecom.intents import SERVICE
 from muarl_worlds.tau.telecom.official import official_agenda
@@ -147,9 +146,8 @@ def test_an_official_scenario_becomes_an_agenda():
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["tau2-telecom", "tau2-telecom-workflow"])
-def test_with_its_user_the_expert_solves_every_official_base_task(shared_data, tmp_path, monkeypatch, name):
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
+def test_with_its_user_the_expert_solves_every_official_base_task(install_data, name):
+    install_data("tau2")
     environment = find(name)
     place, tasks = environment.place(), environment.official().tasks("base")
     runner = EpisodeRunner(

@@ -12,7 +12,6 @@ from muarl.rewards.gold import gold_world
 from muarl.rewards.outcome import do_nothing, score
 from muarl.rewards.replay import replay
 from muarl.types.chat import Message, ToolCall
-from muarl_worlds import install
 from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, official_policy
 from muarl_worlds.tau.telecom.records import phone_database, telecom_database
 
@@ -89,7 +88,7 @@ def test_the_untouched_databases_have_the_official_hashes(domain):
     ]
 
 
-def test_schemas_kinds_and_policies_are_the_official_ones(domain, folder, shared_data, tmp_path, monkeypatch):
+def test_schemas_kinds_and_policies_are_the_official_ones(install_data, domain, folder, shared_data):
     text = (shared_data / "oracle" / "tau2_tool_schemas.json").read_text(encoding="utf-8")
     official = json.loads(text)["telecom"]
     for side, tools in (("assistant", official["agent_tools"]), ("user", official["user_tools"])):
@@ -97,8 +96,7 @@ def test_schemas_kinds_and_policies_are_the_official_ones(domain, folder, shared
         for spec in domain.tool_specs(side):
             assert json.dumps(spec.to_openai()) == json.dumps(tools[spec.name]["schema"])
             assert domain.kind_of(spec.name) == tools[spec.name]["type"]
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
+    install_data("tau2")
     assert Telecom().policy_text == official["policy"]
     assert hashes(Telecom().world()) == hashes(domain.world())
     files = {

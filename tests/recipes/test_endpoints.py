@@ -215,11 +215,9 @@ def test_an_agent_behind_an_endpoint_is_evaluated_with_its_costs(
 
 
 @pytest.fixture
-def tau2(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl_worlds import install
+def tau2(install_data: Any) -> None:
 
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
-    install.add("tau2", shared_data / "tau2")
+    install_data("tau2")
 
 
 @pytest.mark.data
