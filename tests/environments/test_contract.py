@@ -117,3 +117,15 @@ def test_a_benchmark_keeps_what_can_be_checked_of_it(install_data: Callable[[str
     results = list(run_checks(context))
     assert wrong(results) == []
     assert {check.name for check in CHECKS} - skipped(results) == OF_BENCHMARKS
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "split", "index"),
+    [("food-delivery-generated", "tiny", "validation", 15), ("airline-generated", "small", "test", 12_000)],
+)
+def test_a_kind_that_has_no_place_in_its_world_gives_way_to_another(
+    name: str, size: str, split: str, index: int
+) -> None:
+    """A run draws thousands of tasks, and must not end for one that no world can host."""
+    task = find(name).make_tasks(split, 1, size=size, start=index)[0]
+    assert task.id.endswith(f"-{split}-0-{index}") and task.actions is not None
