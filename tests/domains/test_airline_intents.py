@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from muarl.language.consent import is_affirmative
 from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl_worlds.tau.airline.intents import SERVICE
-from support.airline import WRITES, made
+from support import kit
 from support.callers import Conversation
 
+made = partial(kit.made, "airline")
 NINA = {"first_name": "Nina", "last_name": "Costa", "dob": "1985-03-02"}
 MINE = {
     "reservation_id": "K3M8T2", "user_id": "mia_berg_1007", "origin": "JFK", "destination": "SEA", "cabin": "economy",
@@ -67,8 +69,8 @@ def test_every_request_occurs_and_bookings_in_larger_worlds_only():
     }
     assert set(kinds["tiny"]) == {*SERVICE.tiny_intents, "outside"}
     assert set(kinds["small"]) == {*(i.name for i in SERVICE.intents), "outside"}
-    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in WRITES}
-    assert wrote == set(WRITES)
+    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in kit.writes("airline")}
+    assert wrote == kit.writes("airline")
     refused = {
         r["kind"] for t in made("small", "train", 400) for r in t.agenda["requests"] if r["intent"] == "forbidden"
     }

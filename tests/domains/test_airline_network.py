@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,9 @@ from muarl_worlds.tau.airline import catalogue as cat
 from muarl_worlds.tau.airline import policy_checks
 from muarl_worlds.tau.airline.domain import Airline, airline_database
 from muarl_worlds.tau.airline.network import SIZES
-from support.airline import tables as made_tables
+from support import kit
+
+made_tables = partial(kit.tables, "airline")
 
 QUICK = settings(max_examples=25)
 

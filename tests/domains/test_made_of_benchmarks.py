@@ -18,7 +18,7 @@ from muarl_worlds.tau.airline import generated as airline_made
 from muarl_worlds.tau.airline.domain import Airline
 from muarl_worlds.tau.retail import generated as retail_made
 from muarl_worlds.tau.retail.domain import Retail
-from support import airline, kit, retail
+from support import kit
 
 SHOWN = {
     "retail": {"get_user_details": "users", "get_order_details": "orders", "get_product_details": "products"},
@@ -27,16 +27,12 @@ SHOWN = {
 both = pytest.mark.parametrize("name", ["retail", "airline"])
 
 
-def made(name: str, size: str, split: str, count: int) -> Iterable[Any]:
-    return kit.made(find(f"{name}-generated"), size, split, count)
-
-
 @both
 def test_the_gold_actions_run_on_the_benchmarks_own_semantics_to_the_same_state(name):
     """But for the seats of flights, which TAU2 forgets to give back."""
     kinds = {"retail": (Retail, retail_made.GeneratedRetail), "airline": (Airline, airline_made.GeneratedAirline)}[name]
     domains = [kinds[0](database={}, policy="", semantics="official"), kinds[1](database={})]
-    for task in made(name, "small", "validation", 40):
+    for task in kit.made(name, "small", "validation", 40):
         ends = []
         for world in (domain.world(task) for domain in domains):
             assert not any(world.call("assistant", ToolCall("", a.name, a.arguments)).error for a in task.actions)
@@ -48,7 +44,7 @@ def test_the_gold_actions_run_on_the_benchmarks_own_semantics_to_the_same_state(
 @pytest.mark.data
 @both
 def test_no_generated_task_is_an_official_one(shared_data, name):
-    folder, writes = shared_data / "tau2/domains" / name, {"retail": retail, "airline": airline}[name].WRITES
+    folder, writes = shared_data / "tau2/domains" / name, kit.writes(name)
     rows = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
     official = json.loads((folder / "db.json").read_text(encoding="utf-8"))
 
@@ -60,7 +56,7 @@ def test_no_generated_task_is_an_official_one(shared_data, name):
         actions = (row.get("evaluation_criteria") or {}).get("actions") or []
         known |= keys((a["name"], a["arguments"]) for a in actions)
     for size in find(f"{name}-generated").sizes:
-        for task in (task for split in SPLITS for task in made(name, size, split, 100)):
+        for task in (task for split in SPLITS for task in kit.made(name, size, split, 100)):
             assert not keys((a.name, dict(a.arguments)) for a in task.actions) & known, task.id
             caller = task.agenda["identity"].get("user_id")
             people = set(task.database.tables["users"]) if caller is None else {caller}
@@ -71,8 +67,8 @@ def test_no_generated_task_is_an_official_one(shared_data, name):
 @given(st.text(max_size=8))
 @settings(max_examples=15)
 def test_what_worlds_show_is_read_as_plans_read_json(name, size, seed):
-    kit_of, module = {"retail": (retail, retail_made), "airline": (airline, airline_made)}[name]
-    tables, service = kit_of.tables(seed, size), kit_of.SERVICE
+    module = {"retail": retail_made, "airline": airline_made}[name]
+    tables, service = kit.tables(name, seed, size), kit.service(name)
     for tool, table in SHOWN[name].items():
         for record in tables[table].values():
             shown = compact.write(module.view(tool, record))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,11 +16,11 @@ from muarl.language.consent import is_affirmative
 from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl_worlds.tau.retail.intents import SERVICE
-from muarl_worlds.tau.retail.shop import SIZES
+from support import kit
 from support.callers import Conversation
 from support.kit import calls, mean, said
-from support.retail import RETAIL, WRITES, expert, made
 
+made, expert = partial(kit.made, "retail"), partial(kit.expert, "retail", size="tiny")
 ADDRESS = {
     "address1": "12 Elm Street", "address2": "Suite 1", "city": "Boston", "country": "USA", "state": "MA",
     "zip": "54321",
@@ -79,14 +80,6 @@ class Call:
 # tasks
 
 
-@pytest.mark.parametrize("size", [pytest.param(s, marks=pytest.mark.slow if s == "official" else ()) for s in SIZES])
-def test_the_expert_serves_everybody_and_audits_find_nothing(size):
-    for episode in (played := expert(made(size, "test", 60), size)):
-        found = episode.verdict.audit
-        assert not found["writes_without_consent"] and not found["foreign_access"]
-    assert mean(played) == 1
-
-
 @pytest.mark.slow
 def test_every_request_has_its_share_and_some_occur_in_larger_shops_only():
     kinds = {
@@ -95,8 +88,8 @@ def test_every_request_has_its_share_and_some_occur_in_larger_shops_only():
     assert set(kinds["tiny"]) == {*SERVICE.tiny_intents, "outside"}
     assert set(kinds["small"]) == {*(i.name for i in SERVICE.intents), "outside"}
     assert all(0.04 < kinds["tiny"][name] / 400 < 0.3 for name in SERVICE.tiny_intents)
-    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in WRITES}
-    assert wrote == set(WRITES)
+    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in kit.writes("retail")}
+    assert wrote == kit.writes("retail")
     intents = Counter(t.tags["intent"] for t in made("tiny", "train", 400))
     assert {"exchange_unavailable", "modify_items_unavailable", "two_requests", "impostor"} <= set(intents)
     assert 0.04 < intents["forbidden"] / 400 < 0.14
@@ -325,5 +318,5 @@ def test_the_experts_errors_show():
     assert mean(expert(gone, transfer_if_unavailable=1.0)) < 0.2
     wrong = expert(tasks, wrong_id=1.0)
     assert mean(wrong) == 1 and sum(m.error for e in wrong for m in e.messages) > 60
-    assert len(RETAIL.make_domain("official").tool_names()) == 16
+    assert len(kit.env("retail").make_domain("official").tool_names()) == 16
     assert any("Which order is it?" in text for e in expert(tasks) for text in said(e))

@@ -18,7 +18,7 @@ from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode, StopReason
 from support.eval_servers import brief, cast, moody, polite, without
-from support.evaluating import Stop, lasting, models, rows, summary
+from support.evaluating import lasting, models, rows, stop, summary
 from support.fake_openai import Answer, FakeOpenAI
 
 Muarl = Callable[..., Any]
@@ -44,9 +44,9 @@ def test_a_stopped_run_goes_on_and_ends_as_if_it_had_never_stopped(
     options = [*models(server), "--tasks", "5", "--trials", "3", "--price", "agent=1/2", "--price", "user=3/4"]
     assert muarl("eval", *options, "--name", "whole").exit_code == 0
     whole = tmp_path / "runs" / "whole"
-    stop = Stop(monkeypatch, 7)
+    mend = stop(monkeypatch, 7)
     stopped = muarl("eval", *options, "--name", "cut")
-    stop.mend()
+    mend()
     assert stopped.exit_code == 130
     cut = tmp_path / "runs" / "cut"
     assert f"muarl eval --resume {cut}" in stopped.stderr.replace("\n", "")

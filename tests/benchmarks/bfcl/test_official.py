@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import threading
 from collections import Counter
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from muarl.basics.errors import DataError
 from muarl_worlds.bfcl import official as bfcl
 from muarl_worlds.bfcl.environment import json_state
+from support.waiting import in_threads
 
 pytestmark = [pytest.mark.data, pytest.mark.usefixtures("official_bfcl")]
 
@@ -122,10 +122,6 @@ def test_a_thousand_episodes_of_one_entry_do_not_touch_each_other():
         for number in range(first, 1000, 8):
             found[number] = play(number % len(alone))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert len(found) == 1000
     assert all(result == alone[number % len(alone)] for number, result in found.items())
