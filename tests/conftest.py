@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -78,6 +79,14 @@ def shared_data() -> Path:
     if not found.is_dir():
         pytest.skip("no benchmark data: set MUARL_SHARED_DATA to the folder that holds it")
     return found
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes that something outside the policy broke off are played again at once."""
+    from muarl.environments import place
+
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
 
 
 @pytest.fixture

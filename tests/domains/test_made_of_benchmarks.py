@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -15,9 +15,9 @@ from muarl.domains.kit import compact
 from muarl.environments.registry import find
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.airline import generated as airline_made
-from muarl_worlds.tau.airline.domain import Airline
+from muarl_worlds.tau.airline.domain import Airline, airline_database
 from muarl_worlds.tau.retail import generated as retail_made
-from muarl_worlds.tau.retail.domain import Retail
+from muarl_worlds.tau.retail.domain import Retail, retail_database
 from support import kit
 
 SHOWN = {
@@ -73,3 +73,51 @@ def test_what_worlds_show_is_read_as_plans_read_json(name, size, seed):
         for record in tables[table].values():
             shown = compact.write(module.view(tool, record))
             assert service.read(tool, shown) == service.read(tool, json.dumps(record))
+
+
+# worlds
+
+DATA = ("variants", "payment_methods", "options", "dates")
+"""Fields whose keys are data: ids, names of options, days."""
+FILLED = {"retail": {(("cancel_reason",), "str")}, "airline": set()}
+"""What TAU2's tools leave behind; its files have no such record yet."""
+
+
+def shape(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every (path, type) of a record; keys that are data become *."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from shape(inner, (*path, "*" if path and path[-1] in DATA else key))
+        yield path, "object"
+    elif isinstance(value, list):
+        for inner in value:
+            yield from shape(inner, (*path, "[]"))
+        yield path, "array"
+    else:
+        name = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+        yield path, name
+
+
+@pytest.mark.data
+@both
+@pytest.mark.parametrize("size", ["tiny", "small", "official"])
+def test_the_schema_is_tau2s(size, shared_data, name):
+    raw = json.loads((shared_data / "tau2/domains" / name / "db.json").read_text(encoding="utf-8"))
+    ours = kit.tables(name, "a", size)
+    for table in ours:
+        official = [set(shape(record)) for record in raw[table].values()]
+        found = {one for record in ours[table].values() for one in shape(record)}
+        more = {(path, kind) for path, kind in found - set().union(*official) if kind != "NoneType"}
+        assert more <= FILLED[name], f"{table} has what TAU2's has not"
+        always = set.intersection(*official)
+        assert {path for path, _ in always if len(path) == 1} <= {path for path, _ in found}
+
+
+@both
+@pytest.mark.parametrize("size", ["tiny", "small"])
+def test_tau2s_own_reading_of_the_tables_leaves_them_as_they_are(name, size):
+    """Nothing is dropped, filled in or converted: the same hash and the same digest."""
+    kind, read = {"retail": (Retail, retail_database), "airline": (Airline, airline_database)}[name]
+    tables = kit.tables(name, "a", size)
+    ends = [kind(database=d, policy="", semantics="official").world().digest() for d in (tables, read(tables))]
+    assert ends[0] == ends[1] and json.dumps(read(tables).to_tables()) == json.dumps(tables)

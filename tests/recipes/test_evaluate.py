@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import StopReason
 from support.eval_servers import brief, cast, digest, flaky, moody, polite
@@ -23,9 +21,8 @@ KEY = "sk-a-key"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import signal
 import subprocess
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode, StopReason
 from support.eval_servers import brief, cast, moody, polite, without
@@ -26,9 +24,8 @@ KEY = "sk-a-key"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
