@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 # Before torch is imported anywhere: idle OpenMP workers must sleep, or two jobs on two cores starve each other, and
@@ -78,3 +79,24 @@ def shared_data() -> Path:
     if not found.is_dir():
         pytest.skip("no benchmark data: set MUARL_SHARED_DATA to the folder that holds it")
     return found
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes that something outside the policy broke off are played again at once."""
+    from muarl.environments import place
+
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
+
+
+@pytest.fixture
+def install_data(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """``install_data("tau2")``: a benchmark's own files, installed for this test alone. Returns where."""
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
+
+    def add(source: str) -> Path:
+        from muarl_worlds import install
+
+        return install.add(source, shared_data / source)
+
+    return add

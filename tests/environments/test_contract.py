@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,7 +12,6 @@ from muarl.environments.registry import find
 from muarl_tools.checks.environment.other_process import TaskRequest, fingerprints, fingerprints_elsewhere
 from muarl_tools.checks.environment.rules import CHECKS, CheckOutcome, run_check, run_checks
 from muarl_tools.checks.environment.samples import CheckContext
-from muarl_worlds import install
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
@@ -109,12 +107,9 @@ def test_an_environment_on_a_server_keeps_it_on_its_server(name: str, size: str)
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_keeps_what_can_be_checked_of_it(
-    name: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_benchmark_keeps_what_can_be_checked_of_it(install_data: Callable[[str], object], name: str) -> None:
     source = name.partition("-")[0]
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add(source, shared_data / source)
+    install_data(source)
     try:
         context = CheckContext(find(name), name, count=20)
     except DataError as missing:  # a part of the data that is not at hand
@@ -122,3 +117,15 @@ def test_a_benchmark_keeps_what_can_be_checked_of_it(
     results = list(run_checks(context))
     assert wrong(results) == []
     assert {check.name for check in CHECKS} - skipped(results) == OF_BENCHMARKS
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "split", "index"),
+    [("food-delivery-generated", "tiny", "validation", 15), ("airline-generated", "small", "test", 12_000)],
+)
+def test_a_kind_that_has_no_place_in_its_world_gives_way_to_another(
+    name: str, size: str, split: str, index: int
+) -> None:
+    """A run draws thousands of tasks, and must not end for one that no world can host."""
+    task = find(name).make_tasks(split, 1, size=size, start=index)[0]
+    assert task.id.endswith(f"-{split}-0-{index}") and task.actions is not None

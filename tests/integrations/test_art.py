@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,18 +20,14 @@ from muarl.basics.errors import InfrastructureError
 from muarl.basics.web.addresses import listen
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl_tools.serve_environments.http import EnvironmentServer
 from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
-from muarl_worlds import install
 from support.fake_openai import FakeOpenAI, call, completion, text
-from support.scripted_replies import Outcome, Replies, by_gold, natively, readable, stub, written
+from support.scripted_replies import Outcome, Replies, natively, readable, stub
 from support.served import TOKEN, Users, toy
-
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
+from support.trainers import AS_NATIVELY, Told
 
 
 @asynccontextmanager
@@ -50,7 +46,7 @@ async def served(*environments: Environment, **options: Any) -> AsyncIterator[tu
 
 async def compare(
     environment: Environment, split: str, tasks: Sequence[Task], replies: Mapping[str, Sequence[Message]], **more: Any
-) -> set[float | None]:
+) -> Counter[float | None]:
     """The rewards of the tasks, whose rollouts by ART were compared with native conversations."""
     native: Mapping[str, Episode] = await asyncio.to_thread(natively, environment, tasks, Replies(replies), 3, **more)
     async with served(environment, **more) as (client, service):
@@ -84,39 +80,12 @@ async def compare(
                 said = [m.content for m in native[name].messages if m.role in ("user", "tool")
                         and not m.tool_calls and not (m.role == "tool" and m.requestor == "user")]  # fmt: skip
                 assert [m["content"] for m in heard] == said[: len(heard)]
-    return {Outcome.of(episode).reward for episode in native.values()}
+    return Counter(Outcome.of(episode).reward for episode in native.values())
 
 
-@pytest.mark.parametrize("name", THREE)
-async def test_the_same_replies_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 5)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    assert await compare(environment, "test", tasks, readable(replies)) <= {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-async def test_two_hundred_tasks_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 200)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    assert await compare(environment, "test", tasks, readable(replies)) == {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-async def test_tau2_gives_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    rewards = await compare(environment, split, tasks, readable(replies), users=users, judge=FixedJudge(True))
-    assert 1.0 in rewards
+@AS_NATIVELY
+async def test_the_same_replies_give_the_same_as_natively(told: Told) -> None:
+    told.check(await compare(told.environment, told.split, told.tasks, readable(told.replies), **told.means))
 
 
 async def test_failures_leave_a_trajectory_out() -> None:

@@ -21,16 +21,13 @@ from inspect_ai.solver._task_state import sample_state
 
 from muarl.domains.tasks import Task
 from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message, to_openai
 from muarl.types.episode import Episode
 from muarl_integrations.inspect_ai import conversations
-from muarl_worlds import install
 from support.fake_openai import Answer, FakeOpenAI, call, completion, status, text
 from support.page_examples import example_of
-from support.scripted_replies import BROKEN, Outcome, Replies, by_gold, natively, written
-
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
+from support.scripted_replies import BROKEN, Outcome, Replies, natively
+from support.trainers import AS_NATIVELY, Told
 
 
 @models.modelapi("said")
@@ -86,40 +83,18 @@ def check_equal(task: Any, by_task: Mapping[str, Sequence[Message]], native: Map
             assert theirs == (ours.content or "") or BROKEN.id == ours.tool_call_id
 
 
-@pytest.mark.parametrize("name", THREE)
-def test_the_same_replies_give_the_same_as_natively(name: str, tmp_path: Path) -> None:
-    tasks = find(name).make_tasks("test", 5)
-    replies = written(find(name), tasks)
-    native = natively(find(name), tasks, Replies(replies), 0)
-    check_equal(conversations(name, count=5, baselines=False), replies, native, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-def test_the_same_replies_give_the_same_as_natively_for_two_hundred_tasks(name: str, tmp_path: Path) -> None:
-    tasks = find(name).make_tasks("test", 200)
-    replies = written(find(name), tasks)
-    native = natively(find(name), tasks, Replies(replies), 0)
-    rewards = Counter(episode.reward for episode in native.values())
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-    check_equal(conversations(name, count=200, baselines=False), replies, native, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-def test_the_same_replies_give_the_same_as_natively_for_tau2(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@AS_NATIVELY
+def test_the_same_replies_give_the_same_as_natively(
+    told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment, judge = find(f"tau2-{name}"), FixedJudge(True)
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    monkeypatch.setattr("muarl_integrations.conversations.named_users", lambda *_, **__: users)
-    native = natively(environment, tasks, Replies(replies), 0, users=users, judge=judge)
-    task = conversations(environment.name, split=split, count=200, judge="pass", baselines=False)
-    check_equal(task, replies, native, tmp_path / "logs")
+    judge = None
+    if told.means:
+        monkeypatch.setattr("muarl_integrations.conversations.named_users", lambda *_, **__: told.means["users"])
+        judge = "pass"
+    native = natively(told.environment, told.tasks, Replies(told.replies), 0, **told.means)
+    told.check(Counter(Outcome.of(episode).reward for episode in native.values()))
+    named = {"split": told.split, "count": len(told.tasks), "judge": judge}
+    check_equal(conversations(told.environment.name, **named, baselines=False), told.replies, native, tmp_path / "logs")
 
 
 def test_a_log_holds_the_conversation_the_calls_and_the_baselines(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +27,8 @@ from muarl.types.chat import Message, to_openai
 from muarl_integrations.blocking import _loop
 from muarl_integrations.openenv import ConversationObservation, CustomerEnvironment, SayAction, make_app
 from muarl_integrations.openenv_sessions import TaskSessions, UserTurnHarness
-from support.scripted_replies import Outcome
-from support.trainers import GENERATED, TAU2, BrokenUsers, generated, native_outcome, of_tau2, sayable
+from support.scripted_replies import Outcome, written
+from support.trainers import AS_NATIVELY, GENERATED, BrokenUsers, Told, native_outcome, sayable
 
 
 def action(message: Message) -> SayAction:
@@ -57,27 +56,9 @@ def compare(
     return rewards
 
 
-@pytest.mark.parametrize("name", GENERATED)
-def test_steps_give_the_same_conversations_as_natively(name: str) -> None:
-    assert set(compare(*generated(name, 5))) <= {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GENERATED)
-def test_many_conversations_are_the_same_as_natively(name: str) -> None:
-    rewards = compare(*generated(name, 200))
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), TAU2)
-def test_conversations_of_tau2_are_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment, tasks, replies, played = of_tau2(name, split, shared_data, tmp_path, monkeypatch)
-    rewards = compare(environment, tasks, replies, **played)
-    assert rewards[0.0] > 5 and rewards[1.0] > 5  # airline has 50 tasks
+@AS_NATIVELY
+def test_steps_give_the_same_conversations_as_natively(told: Told) -> None:
+    told.check(compare(told.environment, told.tasks, sayable(told.replies), **told.means))
 
 
 class Reading:
@@ -100,7 +81,9 @@ class Reading:
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize("user_tool", [None, "talk_to_user"])
 def test_harnesses_give_the_same_conversations_as_natively(name: str, user_tool: str | None) -> None:
-    environment, tasks, replies = generated(name, 5)
+    environment = find(name)
+    tasks = environment.make_tasks("test", 5)
+    replies = sayable(written(environment, tasks))
     sessions = pickle.loads(pickle.dumps(TaskSessions(user_tool)))
     harness = UserTurnHarness() if user_tool is None else MCPHarnessAdapter()
     for number, task in enumerate(tasks):
@@ -230,7 +213,7 @@ def test_trl_leads_sessions_with_user_turns_and_learns_from_what_it_sampled() ->
     PartialState()  # or accelerate's logger refuses to say anything
     environment = find("retail-generated")
     task = environment.make_tasks("test", 1)[0]
-    replies = sayable(environment, [task])
+    replies = sayable(written(environment, [task]))
     native = native_outcome(environment, task, replies, derive_seed(0, 5))
     tokenizer = add_response_schema(tokenizer_and_model()[0])
     left = list(replies[task.id])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +16,13 @@ from skyrl_gym.envs.registration import deregister
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message
 from muarl_integrations.skyrl_gym import MuarlTextEnv, register, rows, template_tools
-from muarl_worlds import install
-from support.scripted_replies import Outcome, Replies, by_gold, natively, written
+from support.scripted_replies import Outcome, Replies, natively
 from support.served import Users
 from support.texts import WithUsers, as_text, read_back
+from support.trainers import AS_NATIVELY, Told
 
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
 ROW = {"task": "retail-generated:test:0", "seed": 3}
 
 
@@ -74,33 +71,9 @@ def registered() -> Any:
     deregister("muarl")
 
 
-@pytest.mark.parametrize("name", THREE)
-def test_the_same_replies_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 5)
-    assert set(compare(environment, tasks, written(environment, tasks))) <= {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-def test_two_hundred_tasks_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 200)
-    assert set(compare(environment, tasks, written(environment, tasks))) == {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-def test_tau2_gives_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    assert 1.0 in compare(environment, tasks, replies, users=users, judge=FixedJudge(True))
+@AS_NATIVELY
+def test_the_same_replies_give_the_same_as_natively(told: Told) -> None:
+    told.check(Counter(compare(told.environment, told.tasks, told.replies, **told.means)))
 
 
 def test_rows_name_tasks() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,15 @@ from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message
 from muarl_integrations import tinker_cookbook as adapter
 from muarl_integrations.tinker_cookbook import MuarlDatasetBuilder, MuarlGroupBuilder
-from muarl_worlds import install
-from support.scripted_replies import Outcome, Replies, by_gold, natively, written
+from support.scripted_replies import Outcome, Replies, natively
 from support.served import Users
 from support.texts import WithUsers, as_text, read_back
+from support.trainers import AS_NATIVELY, Told
 
 BASE = Path(muarl.__file__).parent / "assets" / "base" / "tokenizer.json"
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
 MODEL = "muarl/tests"
 
 
@@ -77,7 +76,7 @@ async def compare(
     tasks: Sequence[Task],
     replies: Mapping[str, Sequence[Message]],
     **more: Any,
-) -> set[float | None]:
+) -> Counter[float | None]:
     """The rewards of the tasks, whose conversations were compared with native ones."""
     native = await asyncio.to_thread(natively, environment, tasks, Replies(read_back(replies)), 3, **more)
     led = WithUsers(users=more.get("users"), own_judge=more.get("judge"))
@@ -105,39 +104,12 @@ async def compare(
         assert trajectory.transitions[-1].metrics.items() >= dict(outcome.parts).items()
         for text in (m.content for m in native[task.id].messages if m.role == "user" and not m.tool_calls):
             assert text in tokenizer.decode(trajectory.final_ob.to_ints())
-    return {Outcome.of(episode).reward for episode in native.values()}
+    return Counter(Outcome.of(episode).reward for episode in native.values())
 
 
-@pytest.mark.parametrize("name", THREE)
-async def test_the_same_replies_give_the_same_as_natively(name: str, tokenizer: Any) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 5)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    assert await compare(tokenizer, environment, tasks, replies) <= {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-async def test_two_hundred_tasks_give_the_same_as_natively(name: str, tokenizer: Any) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 200)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    assert await compare(tokenizer, environment, tasks, replies) == {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-async def test_tau2_gives_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: Any
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    rewards = await compare(tokenizer, environment, tasks, replies, users=users, judge=FixedJudge(True))
-    assert 1.0 in rewards
+@AS_NATIVELY
+async def test_the_same_replies_give_the_same_as_natively(told: Told, tokenizer: Any) -> None:
+    told.check(await compare(tokenizer, told.environment, told.tasks, told.replies, **told.means))
 
 
 async def test_recipes_load_the_data_set() -> None:

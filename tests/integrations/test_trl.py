@@ -6,7 +6,6 @@ import inspect
 import pickle
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +18,11 @@ from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.types.chat import Message
 from support.scripted_replies import Outcome
-from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
+from support.trainers import AS_NATIVELY, GENERATED, BrokenUsers, Told, as_if_installed, native_outcome, sayable
 
 with as_if_installed():
     from muarl_integrations.blocking import OVER
     from muarl_integrations.trl import LedByTools, UserAsTool
-
-beside_trl = pytest.mark.skipif(not is_installed("trl"), reason="TRL is not installed")
-"""Of many conversations, which take minutes; a few are compared without TRL, too."""
 
 
 def say(environment: LedByTools, message: Message) -> str:
@@ -60,29 +56,11 @@ def compare(
     return rewards
 
 
-@pytest.mark.parametrize("name", GENERATED)
-def test_methods_give_the_same_conversations_as_natively(name: str) -> None:
-    assert set(compare(*generated(name, 5))) <= {0.0, 1.0}
-
-
-@beside_trl
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GENERATED)
-def test_many_conversations_are_the_same_as_natively(name: str) -> None:
-    rewards = compare(*generated(name, 200))
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-
-
-@beside_trl
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), TAU2)
-def test_conversations_of_tau2_are_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment, tasks, replies, played = of_tau2(name, split, shared_data, tmp_path, monkeypatch)
-    rewards = compare(environment, tasks, replies, **played)
-    assert rewards[0.0] > 5 and rewards[1.0] > 5  # airline has 50 tasks
+@AS_NATIVELY
+def test_methods_give_the_same_conversations_as_natively(told: Told) -> None:
+    if told.many and not is_installed("trl"):
+        pytest.skip("TRL is not installed, and many conversations take minutes")
+    told.check(compare(told.environment, told.tasks, sayable(told.replies), **told.means))
 
 
 @pytest.mark.parametrize("name", GENERATED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -21,13 +20,10 @@ from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.types.chat import Message
 from support.scripted_replies import Outcome
-from support.trainers import GENERATED, TAU2, BrokenUsers, as_if_installed, generated, native_outcome, of_tau2
+from support.trainers import AS_NATIVELY, BrokenUsers, Told, as_if_installed, native_outcome, sayable
 
 with as_if_installed():
     from muarl_integrations.trl_rollouts import UserTurns, WaitingTurns, episode_reward
-
-beside_trl = pytest.mark.skipif(not is_installed("trl"), reason="TRL is not installed")
-"""Of many conversations, which take minutes; a few are compared without TRL, too."""
 
 
 class Scripted:
@@ -100,29 +96,11 @@ def _parsed(trainer: Scripted, replies: Mapping[str, Sequence[Message]]) -> dict
     return {name: [chat.parse(chat.reply_ids(m)) for m in each] for name, each in replies.items()}
 
 
-@pytest.mark.parametrize("name", GENERATED)
-def test_ids_give_the_same_conversations_as_natively(name: str) -> None:
-    assert set(compare(*generated(name, 5))) <= {0.0, 1.0}
-
-
-@beside_trl
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GENERATED)
-def test_many_conversations_are_the_same_as_natively(name: str) -> None:
-    rewards = compare(*generated(name, 200))
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-
-
-@beside_trl
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), TAU2)
-def test_conversations_of_tau2_are_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment, tasks, replies, played = of_tau2(name, split, shared_data, tmp_path, monkeypatch)
-    rewards = compare(environment, tasks, replies, **played)
-    assert rewards[0.0] > 5 and rewards[1.0] > 5  # airline has 50 tasks
+@AS_NATIVELY
+def test_ids_give_the_same_conversations_as_natively(told: Told) -> None:
+    if told.many and not is_installed("trl"):
+        pytest.skip("TRL is not installed, and many conversations take minutes")
+    told.check(compare(told.environment, told.tasks, sayable(told.replies), **told.means))
 
 
 def test_what_was_sampled_is_learned_from_and_nothing_else() -> None:

@@ -18,8 +18,6 @@ pytest.importorskip("verifiers.v1", reason="verifiers is not installed: pip inst
 
 import verifiers.v1 as vf
 
-from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl_integrations.verifiers import (
@@ -29,12 +27,11 @@ from muarl_integrations.verifiers import (
     MuarlTaskset,
     MuarlTasksetConfig,
 )
-from muarl_worlds import install
 from support.fake_openai import FakeOpenAI, call, completion, status, text
 from support.page_examples import example_of
-from support.scripted_replies import Outcome, Replies, by_gold, natively, stub, written
+from support.scripted_replies import Outcome, Replies, natively, stub
+from support.trainers import AS_NATIVELY, Told
 
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
 ID = "muarl-verifiers"
 
 
@@ -76,40 +73,16 @@ async def check_equal(
                 assert len(trace.branches) == 1 or any(c.invalid for m in replies[name] for c in m.tool_calls)
 
 
-@pytest.mark.parametrize("name", THREE)
-async def test_the_same_replies_give_the_same_as_natively(name: str) -> None:
-    tasks = find(name).make_tasks("test", 5)
-    replies = await asyncio.to_thread(written, find(name), tasks)
-    native = await asyncio.to_thread(natively, find(name), tasks, Replies(replies), 3)
-    await check_equal({"environment": name, "split": "test", "count": 5}, replies, native)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-async def test_the_same_replies_give_the_same_as_natively_for_two_hundred_tasks(name: str) -> None:
-    tasks = find(name).make_tasks("test", 200)
-    replies = await asyncio.to_thread(written, find(name), tasks)
-    native = await asyncio.to_thread(natively, find(name), tasks, Replies(replies), 3)
-    rewards = Counter(episode.reward for episode in native.values())
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-    await check_equal({"environment": name, "split": "test", "count": 200}, replies, native)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-async def test_the_same_replies_give_the_same_as_natively_for_tau2(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment, judge = find(f"tau2-{name}"), FixedJudge(True)
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    monkeypatch.setattr("muarl_integrations.conversations.named_users", lambda *_, **__: users)
-    native = await asyncio.to_thread(natively, environment, tasks, Replies(replies), 3, users=users, judge=judge)
-    taskset = {"environment": environment.name, "split": split, "count": 200}
-    await check_equal(taskset, replies, native, judge="pass")
+@AS_NATIVELY
+async def test_the_same_replies_give_the_same_as_natively(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = {}
+    if told.means:
+        monkeypatch.setattr("muarl_integrations.conversations.named_users", lambda *_, **__: told.means["users"])
+        harness = {"judge": "pass"}
+    native = await asyncio.to_thread(natively, told.environment, told.tasks, Replies(told.replies), 3, **told.means)
+    told.check(Counter(Outcome.of(episode).reward for episode in native.values()))
+    taskset = {"environment": told.environment.name, "split": told.split, "count": len(told.tasks)}
+    await check_equal(taskset, told.replies, native, **harness)
 
 
 async def test_failures_have_the_errors_of_verifiers_and_no_reward() -> None:

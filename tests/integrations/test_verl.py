@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,14 +20,13 @@ from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.environments.results import PlayResult
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message
 from muarl.users.base import UserTurn
 from muarl_integrations.conversations import Conversations
 from muarl_integrations.spoken import read_hermes
-from muarl_worlds import install
 from support.qwen_text import as_text, qwen_tokenizer
-from support.scripted_replies import Outcome, Replies, by_gold, natively, written
+from support.scripted_replies import Outcome, Replies, natively, written
+from support.trainers import AS_NATIVELY, Told
 
 if not is_installed("verl"):
     pytest.skip("verl is not installed: pip install 'muarl[verl]'", allow_module_level=True)
@@ -131,8 +130,8 @@ async def played(
     said: Mapping[str, Sequence[Message]],
     users: Any = None,
     judge: Any = None,
-) -> None:
-    """Each task by the loop and natively, with the same words of the policy."""
+) -> Counter[float | None]:
+    """Each task by the loop and natively, with the same words of the policy; the rewards."""
     texts = {t.id: [as_text(m) for m in said[t.id]] for t in tasks}
     spoken = {name: [read_hermes(text, n) for n, text in enumerate(each)] for name, each in texts.items()}
     native = await asyncio.to_thread(natively, environment, tasks, Replies(spoken), 3, users, judge)
@@ -151,6 +150,7 @@ async def played(
             exact(tokenizer, server, output)
         episode = made._conversations.results[-1].episode
         assert Outcome.of(episode) == outcome
+    return Counter(Outcome.of(episode).reward for episode in native.values())
 
 
 def exact(tokenizer: Any, server: Server, output: Any) -> None:
@@ -166,35 +166,9 @@ def exact(tokenizer: Any, server: Server, output: Any) -> None:
     assert output.response_mask[-1] == 1, "the customer's last words are nobody's context"
 
 
-@pytest.mark.parametrize("name", ["retail-generated", "airline-generated", "telecom-generated"])
-async def test_the_same_words_give_the_same_as_natively(tokenizer: Any, name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 5)
-    said = await asyncio.to_thread(written, environment, tasks)
-    await played(tokenizer, environment, tasks, said)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-async def test_the_same_words_give_the_same_as_natively_in_tau2(
-    tokenizer: Any, name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    said, users = by_gold(tasks)
-    await played(tokenizer, environment, tasks, said, users, FixedJudge(True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["retail-generated", "airline-generated", "telecom-generated"])
-async def test_two_hundred_tasks_give_the_same_as_natively(tokenizer: Any, name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("train", 200)
-    said = await asyncio.to_thread(written, environment, tasks)
-    await played(tokenizer, environment, tasks, said)
+@AS_NATIVELY
+async def test_the_same_words_give_the_same_as_natively(tokenizer: Any, told: Told) -> None:
+    told.check(await played(tokenizer, told.environment, told.tasks, told.replies, **told.means))
 
 
 async def test_the_tokens_are_those_of_the_template(tokenizer: Any) -> None:

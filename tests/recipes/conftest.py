@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.episodes import UNBROKEN
+from support import coin as coins
 
 SMALL = [
     "threads=1",
@@ -42,9 +42,15 @@ def base_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def configure(configure_in: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+def played(request: pytest.FixtureRequest) -> list[str]:
+    """The setting of the environment that a test plays: the coin where it uses that fixture, else the quickstart's."""
+    return [coins.SETTING] if "coin" in request.fixturenames else []
+
+
+@pytest.fixture
+def configure(configure_in: Callable[..., Any], tmp_path: Path, played: list[str]) -> Callable[..., Any]:
     """``configure("rl.steps=2", name="x")``: the quickstart's config, made small, in runs of this test."""
-    return partial(configure_in, tmp_path)
+    return partial(configure_in, tmp_path, *played)
 
 
 @pytest.fixture(scope="session")
@@ -59,20 +65,20 @@ def configure_in(base_run: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def small(base_run: Path) -> Callable[..., list[str]]:
+def small(base_run: Path, played: list[str]) -> Callable[..., list[str]]:
     """``small("rl.steps=2")``: the same settings as overrides of the quickstart's, without a place for runs."""
-    return lambda *more: [*SMALL, f"model.checkpoint={base_run}", *more]
+    return lambda *more: [*SMALL, f"model.checkpoint={base_run}", *played, *more]
 
 
 @pytest.fixture
-def muarl(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
+def muarl(base_run: Path, tmp_path: Path, played: list[str]) -> Callable[..., Any]:
     """``muarl("train", "rl.steps=2")``: the command with the same settings; ``--resume RUN`` goes without them."""
     from typer.testing import CliRunner
 
     from muarl.cli.main import app
 
     def run(command: str, *arguments: str) -> Any:
-        given = [] if "--resume" in arguments else ["-c", "quickstart", *options(base_run, tmp_path)]
+        given = [] if "--resume" in arguments else ["-c", "quickstart", *options(base_run, tmp_path, *played)]
         return CliRunner().invoke(app, [command, *given, *arguments])
 
     return run
@@ -83,16 +89,10 @@ def options(base_run: Path, folder: Path, *more: str) -> list[str]:
 
 
 @pytest.fixture
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-
-    from muarl.rollouts.episode_runner import EpisodeRunner
-    from muarl.types.episode import Episode, Verdict
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
+def coin() -> None:
+    """The configurations of ``configure``, ``muarl`` and ``small`` play the coin (support/coin.py) in place of retail:
+    every episode is right or wrong by its seed, so that every step moves the weights."""
+    coins.allow()
 
 
 @pytest.fixture

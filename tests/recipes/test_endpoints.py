@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ import aiohttp
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.users.llm import LLMUser
 from support.fake_openai import FakeOpenAI, call, completion, json_answer, status, text
@@ -26,9 +24,8 @@ PRICE = 20e-6
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -215,11 +212,9 @@ def test_an_agent_behind_an_endpoint_is_evaluated_with_its_costs(
 
 
 @pytest.fixture
-def tau2(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muarl_worlds import install
+def tau2(install_data: Any) -> None:
 
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
-    install.add("tau2", shared_data / "tau2")
+    install_data("tau2")
 
 
 @pytest.mark.data

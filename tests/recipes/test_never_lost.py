@@ -16,12 +16,12 @@ from muarl.learning.checkpoint_folders import list_checkpoints
 from support.environments import ON_SERVERS
 from support.killing import NOT_COMPARED, Host, dataset, episodes, lasting, litter, live_and_die, rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("coin")]
 
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    with Host("support.killing:coin") as made:
+    with Host("support.coin:allow") as made:
         yield made
 
 

@@ -30,7 +30,7 @@ def following(done: Any) -> str:
     return line
 
 
-def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp_path: Path, coin: None) -> None:
+def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp_path: Path) -> None:
     run, out = rl.run(configure("rl.steps=1", "rl.tasks_per_step=4", name="first")), tmp_path / "tasks.jsonl"
     episodes = RunDirectory.at(run).read_episodes("train-0000")
     failed = {kind_of(e.tags) for e in episodes if not is_success(e.reward)}
@@ -51,7 +51,7 @@ def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp
 
 
 def test_what_comes_next_trains_the_model_that_was_evaluated(
-    muarl: Callable[..., Any], base_run: Path, tmp_path: Path, coin: None
+    muarl: Callable[..., Any], base_run: Path, tmp_path: Path
 ) -> None:
     done = muarl("eval", "--name", "looked", "--tasks", "8", "--runs-dir", str(tmp_path / "elsewhere"))
     assert done.exit_code == 0, done.output
@@ -62,7 +62,7 @@ def test_what_comes_next_trains_the_model_that_was_evaluated(
     assert "--checkpoint MODEL " in following(practise(run, tmp_path / "others.jsonl"))
 
 
-def test_what_cannot_be_practised_is_refused(configure: Configure, tmp_path: Path, coin: None) -> None:
+def test_what_cannot_be_practised_is_refused(configure: Configure, tmp_path: Path) -> None:
     run, out = rl.run(configure("rl.steps=1", "rl.save_episodes=none")), tmp_path / "tasks.jsonl"
 
     def refused(said: str, *more: str) -> None:

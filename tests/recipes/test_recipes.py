@@ -22,25 +22,12 @@ from muarl.environments.configure import places_of
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
-from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.runs.context import prepare
-from muarl.types.episode import Episode, Verdict
 from support.command_lines import check
-from support.episodes import UNBROKEN
 
 Configure = Callable[..., Any]
 SOLVABLE = "domain.intents=[forbidden]"
 """Requests that must be refused: even a babbler gets some right."""
-
-
-@pytest.fixture
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that groups differ whatever the model says."""
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -126,7 +113,7 @@ def test_demonstrations_longer_than_the_model_reads_are_told_before_there_is_a_r
 def test_train_leaves_a_run_whose_weights_have_moved(
     configure: Configure, base_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = rl.run(configure(SOLVABLE, "rl.checkpoint_every=2", "rl.eval_every=2", "rl.kl_coef=0.001"))
+    run = rl.run(configure("rl.checkpoint_every=2", "rl.eval_every=2", "rl.kl_coef=0.001"))
     steps = rows(run, "rl")
     assert [r["step"] for r in steps] == [0, 1, 2]
     for name in ("success", "turns", "groups/mixed", "stop/user_stop", "update/loss", "time/rollout", "time/update"):
@@ -174,7 +161,7 @@ def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
     ids=["dapo", "dr-grpo", "gspo", "rloo", "all-groups"],
 )
 def test_the_relatives_of_grpo_run(configure: Configure, options: list[str]) -> None:
-    run = rl.run(configure(SOLVABLE, "rl.steps=2", *options))
+    run = rl.run(configure("rl.steps=2", *options))
     steps = rows(run, "rl")
     assert len(steps) == 2
     learned = [r for r in steps if r["samples"]]

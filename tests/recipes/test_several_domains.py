@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.two_domains import listed, write_house
 
 from muarl.accounts.metrics import DOMAIN
 from muarl.basics.errors import ConfigError
@@ -17,10 +16,9 @@ from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import evaluate, quickstart, rl
 from muarl.recipes.tiny import make_tokenizer
-from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.runs.own_settings import own_settings
-from muarl.types.episode import Episode, Verdict
-from support.episodes import UNBROKEN
+from support import coin as coins
+from support.two_domains import listed, write_house
 
 Configure = Callable[..., Any]
 
@@ -29,16 +27,6 @@ Configure = Callable[..., Any]
 def mixed(tmp_path: Path) -> list[str]:
     """Retail and the lamps, half and half."""
     return [listed(("retail-generated", write_house(tmp_path)[0]), 1, 1), "rl.tasks_per_step=4", "rl.group_size=2"]
-
-
-@pytest.fixture
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def test_the_quickstart_measures_every_domain(configure: Configure, mixed: list[str]) -> None:
@@ -70,9 +58,7 @@ def test_the_quickstart_measures_every_domain(configure: Configure, mixed: list[
     }
 
 
-def test_a_resumed_run_keeps_its_mix(
-    configure: Configure, muarl: Callable[..., Any], mixed: list[str], coin: None
-) -> None:
+def test_a_resumed_run_keeps_its_mix(configure: Configure, muarl: Callable[..., Any], mixed: list[str]) -> None:
     run = str(rl.run(configure(*mixed, "rl.steps=1")))
     refused = muarl("train", "--resume", run, "rl.steps=2", "domain.0.weight=2")
     assert refused.exit_code == 2 and "domain.0.weight was 1.0, not 2.0" in refused.stderr
@@ -82,9 +68,9 @@ def test_a_resumed_run_keeps_its_mix(
     assert named.exit_code == 0, named.output  # its own domain, named for its code
 
 
-def test_a_resumed_run_plays_what_an_uninterrupted_one_plays(
-    configure: Configure, mixed: list[str], tmp_path: Path, coin: None
-) -> None:
+def test_a_resumed_run_plays_what_an_uninterrupted_one_plays(configure: Configure) -> None:
+    coins.allow()
+    mixed = listed(("retail-generated", coins.REFERENCE), 1, 1), "rl.tasks_per_step=4", "rl.group_size=2"
     mixed = [*mixed, "rl.save_episodes=all", "rl.checkpoint_every=1", "rl.schedule=constant"]
     whole = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=3", name="whole")))
     short = rl.run(configure(*mixed, "rl.steps=2", name="short"))
@@ -94,10 +80,10 @@ def test_a_resumed_run_plays_what_an_uninterrupted_one_plays(
         assert [(e.id, e.tokens.ids if e.tokens else None) for e in first] == [
             (e.id, e.tokens.ids if e.tokens else None) for e in again
         ]
-        assert Counter(e.tags[DOMAIN] for e in first) == {"retail-generated": 4, "lamps": 4}
+        assert Counter(e.tags[DOMAIN] for e in first) == {"retail-generated": 4, "coin": 4}
 
 
-def test_rollouts_that_run_ahead_are_mixed_too(configure: Configure, mixed: list[str], coin: None) -> None:
+def test_rollouts_that_run_ahead_are_mixed_too(configure: Configure, mixed: list[str]) -> None:
     run = RunDirectory.at(rl.run(configure(*mixed, "rl.asynchrony=bounded", "rl.steps=3")))
     rows = [row for row in run.read_metrics() if row["phase"] == "rl"]
     shares = Counter()

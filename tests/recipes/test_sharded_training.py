@@ -12,23 +12,10 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.learning.checkpoints import load_policy
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
-from muarl.rollouts.episode_runner import EpisodeRunner
-from muarl.types.episode import Episode, Verdict
-from support.episodes import UNBROKEN
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("coin")]
 SHARDED = ("learner.kind=fsdp", "learner.processes=2", "learner.deadline=300")
 COMPARED = ("update/loss", "update/grad_norm", "kl", "entropy", "update/loss_tokens", "nll", "agent_nll", "grad_norm")
-
-
-@pytest.fixture(autouse=True)
-def coin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every episode is right or wrong by its seed, so that every step moves the weights."""
-
-    async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
-        return Verdict(float(episode.seed % 2), audit=UNBROKEN)
-
-    monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
 
 
 def rows(run: Path, phase: str) -> list[dict[str, float]]:

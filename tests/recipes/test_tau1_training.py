@@ -146,13 +146,9 @@ def test_the_reward_basis_of_a_run_reaches_its_tasks() -> None:
 
 
 @pytest.mark.data
-def test_a_benchmark_with_rules_of_its_own_has_no_basis_to_choose(
-    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from muarl_worlds import install
+def test_a_benchmark_with_rules_of_its_own_has_no_basis_to_choose(install_data: Any) -> None:
 
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("acebench", shared_data / "acebench")
+    install_data("acebench")
     with pytest.raises(ConfigError, match="acebench-en is scored by its own rules.*rl.reward_basis=task"):
         environment_of("acebench-en", "rl.reward_basis=database")
     environment_of("acebench-en")

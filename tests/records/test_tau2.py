@@ -15,7 +15,7 @@ from muarl.cli.main import app
 from muarl.observe.rundir import RunDirectory
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
-from muarl_worlds import data, install
+from muarl_worlds import data
 from muarl_worlds.tau.tau2_benchmark import task_rows
 from muarl_worlds.tau.tau2_results import TERMINATIONS, WRITTEN, Tau2Run, is_results, results, results_of
 from support.episodes import episodes
@@ -82,11 +82,10 @@ def test_the_leaderboard_check_and_the_viewer_take_an_evaluation(
     assert "mean reward 0.5" in ask(TAU2, "-c", CHECK, made)
 
 
-def evaluation(tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def evaluation(install_data: Any, tmp_path: Path) -> Path:
     """The results file of a run over all of airline's tasks, of which every second one succeeds."""
     data.manifest.cache_clear()
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
-    install.add("tau2", shared_data / "tau2")
+    install_data("tau2")
     call = ToolCall("c1", "get_user_details", {"user_id": "mia_li_3668"})
     turns = [
         Turn(Message("assistant", GREETING)),

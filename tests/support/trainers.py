@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -18,11 +18,60 @@ from muarl.environments.registry import find
 from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message
 from muarl.users.base import UserTurn
-from muarl_worlds import install
 from support.scripted_replies import Outcome, Replies, by_gold, natively, written
 
-TAU2 = (("retail", "base"), ("airline", "base"), ("telecom", "full"))
 GENERATED = ("retail-generated", "airline-generated", "telecom-generated")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Tasks, and what is said about each: where other programs lead the conversation, the same must come of it as
+    natively. ``means``: the users and the judge, where they are not the environment's own. ``many``: 200 tasks."""
+
+    environment: Environment
+    split: str
+    tasks: list[Task]
+    replies: Mapping[str, Sequence[Message]]
+    means: Mapping[str, Any]
+    many: bool
+
+    def check(self, rewards: Counter[float | None]) -> None:
+        """What the conversations were worth: of many, some went well and some went wrong."""
+        if not self.many:
+            assert set(rewards) <= {0.0, 1.0}
+        assert not self.many or rewards[1.0] > 5
+        assert not self.many or self.environment.is_benchmark or rewards[0.0] > 5
+
+
+AS_NATIVELY = pytest.mark.parametrize(
+    "told",
+    [
+        *((name, "test", 5) for name in GENERATED),
+        *(pytest.param((name, "test", 200), marks=pytest.mark.slow) for name in GENERATED),
+        *(
+            pytest.param((f"tau2-{name}", split, 200), marks=[pytest.mark.slow, pytest.mark.data])
+            for name, split in (("retail", "base"), ("airline", "base"), ("telecom", "full"))
+        ),
+    ],
+    ids=lambda case: f"{case[0]}-{case[2]}",
+    indirect=True,
+)
+"""For tests that compare with native conversations; the fixture ``told`` makes them."""
+
+
+@pytest.fixture
+def told(request: pytest.FixtureRequest) -> Told:
+    """The tasks of a case of ``AS_NATIVELY``, and what is said about them. conftest.py of a folder names it."""
+    name, split, count = request.param
+    if not name.startswith("tau2-"):
+        environment = find(name)
+        tasks = environment.make_tasks(split, count)
+        return Told(environment, split, tasks, written(environment, tasks), {}, count > 5)
+    request.getfixturevalue("install_data")("tau2")
+    environment = find(name)
+    tasks = environment.make_tasks(split, count)
+    replies, users = by_gold(tasks)
+    return Told(environment, split, tasks, replies, {"users": users, "judge": FixedJudge(True)}, True)
 
 
 @contextmanager
@@ -44,9 +93,9 @@ def one_call_at_a_time(replies: Sequence[Message]) -> list[Message]:
     return out
 
 
-def sayable(environment: Environment, tasks: Sequence[Task]) -> dict[str, list[Message]]:
-    """What an expert that makes mistakes says about each task, one call at a time."""
-    return {name: one_call_at_a_time(replies) for name, replies in written(environment, tasks).items()}
+def sayable(replies: Mapping[str, Sequence[Message]]) -> dict[str, list[Message]]:
+    """What is said about each task, one call at a time."""
+    return {name: one_call_at_a_time(each) for name, each in replies.items()}
 
 
 def native_outcome(
@@ -54,26 +103,6 @@ def native_outcome(
 ) -> Outcome:
     """What comes of the replies in muarl's own evaluation. ``played``: its users and its judge."""
     return Outcome.of(natively(environment, [task], Replies(replies), seed, **played)[task.id])
-
-
-def generated(name: str, count: int) -> tuple[Environment, list[Task], dict[str, list[Message]]]:
-    """So many tasks of a generated domain, and what is said about them."""
-    environment = find(name)
-    tasks = environment.make_tasks("test", count)
-    return environment, tasks, sayable(environment, tasks)
-
-
-def of_tau2(
-    name: str, split: str, data: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Environment, list[Task], dict[str, list[Message]], dict[str, Any]]:
-    """200 tasks of a domain of TAU2's, what is said about them, one call at a time, and its users and judge."""
-    monkeypatch.setenv("MUARL_DATA", str(installed))
-    install.add("tau2", data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    said = {task: one_call_at_a_time(each) for task, each in replies.items()}
-    return environment, tasks, said, {"users": users, "judge": FixedJudge(True)}
 
 
 class BrokenUsers:

@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,20 +17,18 @@ from muarl.basics.web.addresses import listen
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message, to_openai
 from muarl_tools.serve_environments.http import EnvironmentServer
 from muarl_tools.serve_environments.service import EnvironmentService, ServedEnvironments
-from muarl_worlds import install
 from support.fake_openai import Answer, FakeOpenAI, call, completion, text
-from support.scripted_replies import Outcome, Replies, by_gold, natively, stub, written
+from support.scripted_replies import Outcome, Replies, natively, stub, written
 from support.served import TOKEN, Clock, Users, serving, toy
 from support.toy_shop import Lines
+from support.trainers import AS_NATIVELY, Told
 from support.waiting import happened, settled
 
 KEY = "sk-secret-of-the-trainer"
 PARTS = ("reward", "parts", "stop")
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
 
 
 async def led(client: httpx.AsyncClient, address: str, say: Callable[[int], Any], seed: int = 3) -> dict[str, Any]:
@@ -130,37 +127,11 @@ async def test_a_client_may_set_limits() -> None:
         assert state["done"] and state["stop"] == "tool_errors"
 
 
-@pytest.mark.parametrize("name", THREE)
-async def test_both_ways_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 4, seed=1)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    assert set(await all_ways(environment, tasks, replies)) <= {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-async def test_both_ways_give_the_same_for_sixty_tasks(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 60)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    rewards = await all_ways(environment, tasks, replies)
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-async def test_both_ways_give_the_same_for_tau2(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    rewards = await all_ways(environment, tasks, replies, users=users, judge=FixedJudge(True))
-    assert rewards[1.0] > 10 and rewards[None] > 5, "some replies are void by TAU2's rules"
+@AS_NATIVELY
+async def test_both_ways_give_the_same_as_natively(told: Told) -> None:
+    rewards = await all_ways(told.environment, told.tasks, told.replies, **told.means)
+    told.check(rewards)
+    assert not told.means or rewards[None] > 5, "some replies are void by TAU2's rules"
 
 
 async def test_failures_are_answers_and_no_reward() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,15 +15,13 @@ from muarl.basics.errors import InfrastructureError
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
-from muarl.rewards.judge import FixedJudge
 from muarl.types.chat import Message, to_openai
 from muarl.types.episode import Episode
 from muarl_tools.serve_environments.tau import read_action
-from muarl_worlds import install
-from support.scripted_replies import Outcome, Replies, by_gold, natively, readable, written
+from support.scripted_replies import Outcome, Replies, natively, readable, written
 from support.served import Clock, Users, serving, toy
+from support.trainers import AS_NATIVELY, Told
 
-THREE = ("retail-generated", "airline-generated", "telecom-generated")
 COMPANY = "bank-knowledge-generated"
 BEGIN = {"domain": "toy", "task_id": "toy:test:0"}
 
@@ -117,37 +114,9 @@ async def compare(
     return Counter(Outcome.of(episode).reward for episode in native.values())
 
 
-@pytest.mark.parametrize("name", THREE)
-async def test_the_same_replies_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 5)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    assert set(await compare(environment, tasks, readable(replies))) <= {0.0, 1.0}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THREE)
-async def test_two_hundred_tasks_give_the_same_as_natively(name: str) -> None:
-    environment = find(name)
-    tasks = environment.make_tasks("test", 200)
-    replies = await asyncio.to_thread(written, environment, tasks)
-    rewards = await compare(environment, tasks, readable(replies))
-    assert rewards[0.0] > 10 and rewards[1.0] > 10
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize(("name", "split"), [("retail", "base"), ("airline", "base"), ("telecom", "full")])
-async def test_tau2_gives_the_same_as_natively(
-    name: str, split: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
-    install.add("tau2", shared_data / "tau2")
-    environment = find(f"tau2-{name}")
-    tasks = environment.make_tasks(split, 200)
-    replies, users = by_gold(tasks)
-    rewards = await compare(environment, tasks, readable(replies), users=users, judge=FixedJudge(True))
-    assert rewards[1.0] > 10
+@AS_NATIVELY
+async def test_the_same_replies_give_the_same_as_natively(told: Told) -> None:
+    told.check(await compare(told.environment, told.tasks, readable(told.replies), **told.means))
 
 
 async def test_a_failure_is_an_error_and_no_reward() -> None:
