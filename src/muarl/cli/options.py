@@ -7,6 +7,7 @@ a table, option -> setting, from which ``given`` makes what a recipe is started 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -206,6 +207,11 @@ def settings_of(options: Mapping[str, Any], table: Table) -> dict[str, Any]:
         value = str(value) if isinstance(value, Path) else value
         found |= {setting: value} if isinstance(setting, str) else setting(value)
     return found
+
+
+def as_overrides(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as KEY=VALUE. In JSON, which is YAML too, a run may be called 1 or no."""
+    return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
 
 
 def played_by(word: str, key: str, section: str, model: str, others: Sequence[str]) -> Callable[[str], dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from muarl.cli import options
 from muarl.cli.asked import UNTRAINED, only_asked
 from muarl.cli.named import approve_from_file
-from muarl.cli.options import RUN, Given, Named, given, option
+from muarl.cli.options import RUN, Given, Named, as_overrides, given, option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -207,8 +206,7 @@ def run_recipe(recipe: str, given: Given) -> None:
         check_folder(resume)
         settings = {**_without_own_domains(settings, resume), "resume": str(resume)}
         source = str(resume / "config.yaml")
-    # As JSON, which is YAML too, a run may be called 1 or no.
-    overrides = [*given.overrides, *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
+    overrides = [*given.overrides, *as_overrides(settings)]
     resolved = load_config(source, overrides)
     if isinstance(source, Named):
         approve_from_file(resolved, source)

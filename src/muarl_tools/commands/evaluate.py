@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -13,7 +12,7 @@ import typer
 from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
 from muarl.cli.named import approved, approved_settings, domain_name
-from muarl.cli.options import RUN, Given, endpoint_settings, given, option, played_by, prices_of
+from muarl.cli.options import RUN, Given, as_overrides, endpoint_settings, given, option, played_by, prices_of
 from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.suite import evaluate_suite, is_suite, resume_suite
@@ -212,7 +211,7 @@ def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
     with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
         brought = ["name=eval", *(_own_settings(place, asked) if own else ())]
         brought += () if place is None else _of_benchmark(place, asked.settings)
-    several = [f"domain.name={json.dumps(chosen)}"] if isinstance(chosen, list) else []
+    several = as_overrides({"domain.name": chosen}) if isinstance(chosen, list) else []
     return replace(asked, overrides=[*brought, *several, *asked.overrides])
 
 
@@ -275,7 +274,7 @@ def _of_benchmark(name: str, settings: Mapping[str, Any]) -> Sequence[str]:
                 "model.max_context": _context(settings.get("model.checkpoint")),
                 "rollout.tokens_per_turn": TURN_TOKENS,
             }
-    return [f"{key}={json.dumps(value)}" for key, value in yaml.items()]
+    return as_overrides(yaml)
 
 
 def _context(checkpoint: str | None) -> int:

@@ -9,8 +9,8 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import TRAIN, Subcommand
-from muarl.cli.named import approve_from_file, domain_name
-from muarl.cli.options import option
+from muarl.cli.named import approve_from_file
+from muarl.cli.options import RUN, as_overrides, option, settings_of
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def plan(
     from muarl.report.plan_tables import print_plan
 
     with working(f"Planning {preset}"):
-        named = [] if domain is None else [f"domain.name={json.dumps(domain_name(domain))}"]
-        settings = [*(overrides or ()), *named]
+        settings = [*(overrides or ()), *as_overrides(settings_of({"domain": domain}, RUN))]
         config, assumptions = load_config(preset, settings, starts=False), laid_over(assume or ())
         approve_from_file(config, preset)
         if config.model.dtype == "auto":

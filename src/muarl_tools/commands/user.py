@@ -11,7 +11,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.options import RUN, endpoint_settings, option, prices_of, settings_of
+from muarl.cli.options import RUN, as_overrides, endpoint_settings, option, prices_of, settings_of
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.serving import tell_ready
 from muarl_tools.commands.user_fit import fit
@@ -176,8 +176,7 @@ def _config(asked: Mapping[str, Any], settings: Sequence[str]) -> RunConfig:
     from muarl.runs.prices import with_prices
 
     fixed = {"name": "user-check", "eval.agent": "expert", "eval.judge": "pass"}
-    given = [f"{key}={json.dumps(value)}" for key, value in {**fixed, **asked}.items()]
-    return with_prices(load_config("cpu", [*given, *settings]))
+    return with_prices(load_config("cpu", [*as_overrides({**fixed, **asked}), *settings]))
 
 
 def _tell(figures: dict[str, Any], page: Path | None) -> None:
