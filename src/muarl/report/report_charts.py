@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.pages.charts import Point, Series, area_chart, line_chart
@@ -21,8 +21,19 @@ OBEYED = "Held out, without any violation"
 Line = Callable[[RunFigures], list[Point]]
 
 
+@dataclass(frozen=True)
+class Named:
+    """The line of a figure that may go by several names: the first that a run has."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, s: RunFigures) -> list[Point]:
+        """Its points."""
+        return points(s.rows, *self.names)
+
+
 def _named(*names: str) -> Line:
-    return lambda s: points(s.rows, *names)
+    return Named(names)
 
 
 def _ratio(above: str, below: str) -> Line:
@@ -180,14 +191,14 @@ PARTS: Mapping[str, Callable[[RunFigures], list[Series]]] = {
     "Infrastructure failures": _sides,
 }
 """Charts of one run that show the parts of a figure beside it."""
-DRAWN = {
-    USER_ERRORS, EXCLUDED, "retried",
-    "step", "seconds", "episodes", "reward", "success", "needless_transfers", "kl_loss", "response_length",
-    "kl", "kl_k3", "entropy", "groups/all_correct", "groups/all_wrong",
-    "groups/mixed", "update/grad_norm", "update/clip_fraction", "turns", "agent_tokens_per_turn", "agent_tokens",
-    "truncated", "calls", "calls_general_share", "tool_error_rate", "audit/repeated_calls", "writes_without_consent",
-    "malformed_calls", "update/tokens_per_second", "update/logprob_gap_mean", "update/logprob_gap_max",
-}  # fmt: skip
+
+
+def drawn_in(run: RunFigures) -> set[str]:
+    """The figures that the charts show of a run."""
+    told = {key for row in run.rows for key, value in row.items() if as_figure(value) is not None}
+    lines = [line for _, charts in CHARTS for _, line, _, _ in charts if isinstance(line, Named)]
+    first = (next((name for name in line.names if name in told), None) for line in lines)
+    return {name for name in first if name} | {"step", "seconds", USER_ERRORS, EXCLUDED}
 
 
 def chart_sections(runs: Sequence[RunFigures]) -> list[tuple[str, str, Html | None]]:

@@ -14,7 +14,7 @@ from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name
 from muarl.report.figures import EpisodeLinks, RunFigures, ends, mapping, spent, thin
 from muarl.report.report_audit import audit_section, audits_of, grave
-from muarl.report.report_charts import DRAWN, chart_sections, filled
+from muarl.report.report_charts import chart_sections, drawn_in, filled
 from muarl.report.report_curves import everything
 from muarl.report.report_domains import domains_section
 from muarl.report.report_story import notice, scores_section, story
@@ -186,8 +186,8 @@ def _setup(run: RunFigures) -> Html | None:
 def folded(run: RunFigures) -> list[Html | None]:
     """Every figure that no chart shows, phase by phase, and when the run was resumed."""
     tables = [
-        everything(phase, rows[:: -(-len(rows) // ROWS) or 1], DRAWN if phase == run.phase else set())
-        for phase, rows in run.trained.items()
+        everything(phase, rows[:: -(-len(rows) // ROWS) or 1], drawn_in(run) if phase == run.phase else set())
+        for phase, rows in (run.trained or {run.phase: run.rows}).items()
     ]
     return [*tables, _resumes(run)]
 
