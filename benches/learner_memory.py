@@ -145,7 +145,7 @@ def main() -> None:
 def sharded(folder: Path, tokens: int, arguments: argparse.Namespace) -> None:
     learner = MultiProcessLearner(folder, settings(tokens, arguments), ShardingConfig(), processes=arguments.processes)
     try:
-        pids = [child.process.pid for child in learner._children]
+        pids = [child.pid for child in learner._children]
         steps(learner, pids, tokens, arguments, f"each of {arguments.processes} processes")
     finally:
         learner.close()

@@ -53,7 +53,7 @@ def phases(run: Path) -> list[tuple[str, int]]:
 
 
 def ended(pools: list[ProcessPool]) -> bool:
-    return all(child.process.poll() is not None for pool in pools for child in pool._children if child is not None)
+    return all(child.process.ended is not None for pool in pools for child in pool._children if child is not None)
 
 
 def test_a_quickstart_is_the_same_in_one_process_and_in_two(configure: Configure, pools: list[ProcessPool]) -> None:

@@ -3,6 +3,9 @@
 ``Child`` is the parent's side. A child has a session of its own, so that an interrupt at the keyboard is its parent's
 to handle, and whatever it starts ends with it. Its standard input is its lifeline, which ends when the parent does,
 however that comes; the child notices by a ``Lifeline``.
+
+Two other kinds of children have little of this process's environment, and talk by their pipes alone: servers of MCP
+(``domains/mcp/pipes.py``), of which every byte is counted, and the search that counts matches (``retrieval/grep.py``).
 """
 
 from __future__ import annotations
