@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from muarl.cli.command import TRAIN, Subcommand
-from muarl.cli.options import Config, Name, Named, Overrides, RunsDir
+from muarl.cli.options import Config, Name, Named, Overrides, RunsDir, as_overrides, given, option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.seeds import seed_numbers
 
@@ -27,9 +26,7 @@ def reproduce(
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Only write the page, from the stages that are finished.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the stages and how they stand, and run nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Lists the stages and how they stand.")] = False,
 ) -> None:
     """The paper's claims with small models: base, cold start, RL and both, on known and unknown environments.
 
@@ -55,10 +52,8 @@ def reproduce(
     from muarl.cli.named import approve_from_file
     from muarl.config.load import load_config
 
-    settings: dict[str, Any] = {"name": name, "runs_dir": None if runs_dir is None else str(runs_dir)}
-    settings["reproduce.user_model"] = user_model
-    given = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
-    resolved = load_config(config, [*(overrides or ()), *given])
+    asked = given(locals(), {"name": "name", "runs_dir": "runs_dir", "user_model": "reproduce.user_model"})
+    resolved = load_config(config, [*asked.overrides, *as_overrides(asked.settings)])
     if isinstance(config, Named):
         approve_from_file(resolved, config)
     numbers = seed_numbers(seeds)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muarl.cli.options import as_overrides
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def evaluate_suite(
         if settings.get(key) is not None:
             raise ConfigError(f"--suite: {option} applies to one benchmark; evaluate that benchmark by name")
     own = {k: v for k, v in settings.items() if v is not None and k != "name"}
-    given = [*overrides, *(f"{key}={json.dumps(value)}" for key, value in own.items())]
+    given = [*overrides, *as_overrides(own)]
     configs = [load_config(config, [*of_benchmark(part.domain, settings), *given]) for part in parts_of(suite)]
     if any(one.model.dtype == "auto" for one in configs):
         from muarl.backends.number_formats import settled
