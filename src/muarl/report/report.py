@@ -26,6 +26,9 @@ from muarl.report.report_audit import finding_notes
 from muarl.report.sections import AFTER, Section, before_text, head_of, links_to, sections_of, shown
 from muarl.types.episode import Episode
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""The page holds what models wrote. It is escaped; this makes the browser refuse scripts and requests besides."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReportData(RunFigures):
@@ -123,7 +126,7 @@ def sectioned(title: str, top: Child, sections: Sequence[Section], foot: Child) 
 
 def document(title: str, body: Html) -> str:
     """A complete HTML document in the report's style, without scripts or requests."""
-    return filled("document", title=title, css=Html(_css()), body=body)
+    return filled("document", title=title, policy=POLICY, css=Html(_css()), body=body)
 
 
 def _css() -> str:

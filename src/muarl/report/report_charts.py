@@ -22,7 +22,7 @@ Line = Callable[[RunFigures], list[Point]]
 
 
 @dataclass(frozen=True)
-class Named:
+class FigureLine:
     """The line of a figure that may go by several names: the first that a run has."""
 
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class Named:
 
 
 def _named(*names: str) -> Line:
-    return Named(names)
+    return FigureLine(names)
 
 
 def _ratio(above: str, below: str) -> Line:
@@ -196,7 +196,7 @@ PARTS: Mapping[str, Callable[[RunFigures], list[Series]]] = {
 def drawn_in(run: RunFigures) -> set[str]:
     """The figures that the charts show of a run."""
     told = {key for row in run.rows for key, value in row.items() if as_figure(value) is not None}
-    lines = [line for _, charts in CHARTS for _, line, _, _ in charts if isinstance(line, Named)]
+    lines = [line for _, charts in CHARTS for _, line, _, _ in charts if isinstance(line, FigureLine)]
     first = (next((name for name in line.names if name in told), None) for line in lines)
     return {name for name in first if name} | {"step", "seconds", USER_ERRORS, EXCLUDED}
 

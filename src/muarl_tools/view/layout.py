@@ -156,6 +156,7 @@ def frame(site: Site, library: Library, title: str, here: str, run: Run | None, 
         "muarl_tools.view",
         site=site,
         link=link,
+        policy=FILE_POLICY,
         title=title,
         home=home(),
         entries=(
@@ -170,6 +171,10 @@ def frame(site: Site, library: Library, title: str, here: str, run: Run | None, 
         going_on=site.live and any(r.running or not r.store.progress().complete for r in runs),
         body=body,
     )
+
+
+FILE_POLICY = "default-src 'none'; style-src 'self' 'unsafe-inline' file:; base-uri 'none'; form-action 'none'"
+"""What a written page may do: show its own style sheet, and nothing else."""
 
 
 def stylesheet() -> str:
