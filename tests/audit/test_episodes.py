@@ -80,13 +80,13 @@ class TestAgents:
 
     @pytest.mark.parametrize("name", ["airline", "hotel", "telecom", "clinic"])
     async def test_who_tries_what_is_forbidden(self, name: str) -> None:
-        found = rules(await played(name, expert(name, ErrorProfile(try_forbidden=1.0)), 40, "small"))
+        found = rules(await played(name, expert(name, ErrorProfile(try_forbidden=1.0)), 24, "small"))
         assert found["ineligible-write"] + found["cross-user-write"] >= 1
 
     async def test_logs_without_a_world_show_as_much(self) -> None:
         """What needs neither the task nor the whole database is found from the results, where they are JSON."""
         for name in ("retail", "airline", "telecom", "hotel"):
-            for _, episode, findings in await played(name, expert(name, SLOPPY), 12, "small"):
+            for _, episode, findings in await played(name, expert(name, SLOPPY), 6, "small"):
                 needs_task = {"needless-transfer", "untried-transfer", "ineligible-write"}
                 log, world = (
                     {(f.rule, f.message) for f in fs if f.layer != "outcome" and f.rule not in needs_task}

@@ -85,7 +85,7 @@ def test_every_request_occurs_and_bookings_in_larger_worlds_only():
 def test_the_gold_actions_run_on_the_benchmarks_own_semantics_too():
     """Users and reservations end up the same; only the seats differ, which TAU2 forgets to give back."""
     official = Airline(database={}, policy="", semantics="official")
-    for task in made("small", "validation", 40):
+    for task in made("small", "validation", 16):
         ends = []
         for domain in (official, GeneratedAirline(database={})):
             world = domain.world(task)

@@ -17,7 +17,7 @@ from muarl_worlds.tau.airline.domain import Airline, airline_database
 from muarl_worlds.tau.airline.network import SIZES
 from support.airline import tables as made_tables
 
-QUICK = settings(max_examples=25)
+QUICK = settings(max_examples=10)
 
 
 def check_whole(tables, size):

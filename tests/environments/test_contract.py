@@ -17,7 +17,7 @@ from support.mcp import needs_server
 
 COUNT, MANY = 80, 200
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
-FEW = 24
+FEW = 12
 """Tasks of environments on servers that are looked at in every run of the tests; ``COUNT`` in the slow ones."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
@@ -63,7 +63,7 @@ def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(na
     assert environment.expert is not None
     greeting = environment.expert(seed=0, error_profile=ErrorProfile()).act([])
     assert greeting.role == "assistant" and greeting.content and not greeting.tool_calls
-    for task, episode in CheckContext(environment, name, count=16).expert_episodes():
+    for task, episode in CheckContext(environment, name, count=8).expert_episodes():
         assert {"intent", "persona"} <= set(task.tags) and task.tags["split"] == "test" and not task.benchmark
         agenda = task.agenda or {}
         wrong = any(agenda.get(field) for field in WRONG)
