@@ -80,7 +80,7 @@ class TestAgents:
 
     @pytest.mark.parametrize("name", ["airline", "hotel", "telecom", "clinic"])
     async def test_who_tries_what_is_forbidden(self, name: str) -> None:
-        found = rules(await played(name, expert(name, ErrorProfile(try_forbidden=1.0)), 24, "small"))
+        found = rules(await played(name, expert(name, ErrorProfile(try_forbidden=1.0)), 40, "small"))
         assert found["ineligible-write"] + found["cross-user-write"] >= 1
 
     async def test_logs_without_a_world_show_as_much(self) -> None:
