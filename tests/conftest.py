@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -81,6 +82,14 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes that something outside the policy broke off are played again at once."""
+    from muarl.environments import place
+
+    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
+
+
+@pytest.fixture
 def install_data(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """``install_data("tau2")``: a benchmark's own files, installed for this test alone. Returns where."""
     monkeypatch.setenv("MUARL_DATA", str(tmp_path / "data"))
@@ -91,3 +100,22 @@ def install_data(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return install.add(source, shared_data / source)
 
     return add
+
+
+@pytest.fixture(scope="module")
+def module_data(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
+    """``module_data("tau1", "tau2")``: the same for all tests of a module that come after it. Returns the folder with
+    all of them."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def add(*sources: str) -> Path:
+            from muarl_worlds import data, install
+
+            data.manifest.cache_clear()  # tests of manifests leave theirs behind
+            folder = tmp_path_factory.mktemp("data")
+            patch.setenv("MUARL_DATA", str(folder))
+            for source in sources:
+                install.add(source, shared_data / source)
+            return folder
+
+        yield add

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -18,6 +17,7 @@ from muarl.config import trust
 from muarl.domains.mcp import servers
 from muarl_tools.view.store import cache_folder
 from muarl_worlds import data
+from support.page_examples import module_of
 
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/*/*.md")
 
@@ -113,21 +113,13 @@ def test_the_files_that_the_architecture_page_names_exist(repository: Path) -> N
 
 
 def test_the_list_of_packages_is_current(repository: Path) -> None:
-    spec = importlib.util.spec_from_file_location("generate", repository / "docs" / "generate_architecture.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_of(repository / "docs" / "generate_architecture.py")
     written = (repository / "docs" / "architecture.md").read_text()
     assert written == module.page(), "run: python docs/generate_architecture.py"
 
 
 def test_the_configuration_page_is_current(repository: Path) -> None:
-    spec = importlib.util.spec_from_file_location("generate", repository / "docs" / "generate_configuration.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_of(repository / "docs" / "generate_configuration.py")
     written = (repository / "docs" / "configuration.md").read_text()
     assert written == module.page(), "run: python docs/generate_configuration.py"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
@@ -10,16 +9,12 @@ from types import ModuleType
 import pytest
 
 from muarl.observe.rundir import RunDirectory
+from support.page_examples import module_of
 
 
 @pytest.fixture
 def script(repository: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("draw_curves", repository / "docs" / "draw_curves.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(repository / "docs" / "draw_curves.py")
 
 
 @pytest.fixture

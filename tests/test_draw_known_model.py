@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
@@ -17,19 +15,14 @@ from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_tools.experiments.reproduce.measuring import measure
 from muarl_tools.experiments.reproduce.plan import evaluations
+from support.page_examples import module_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
 def script(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("draw_known_model", repository / "docs" / "draw_known_model.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "draw_known_model", module)  # for its dataclasses
-    spec.loader.exec_module(module)
-    return module
+    return module_of(repository / "docs" / "draw_known_model.py")
 
 
 @pytest.fixture

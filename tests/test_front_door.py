@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import re
 import subprocess
@@ -18,14 +17,11 @@ import muarl
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import MissingExtra
 from muarl.types.episode import StopReason
+from support.page_examples import module_of
 
 
 def generator(repository: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("generate_api", repository / "docs" / "generate_api.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(repository / "docs" / "generate_api.py")
 
 
 @pytest.mark.parametrize("name", muarl.__all__)

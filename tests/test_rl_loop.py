@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import subprocess
 import sys
@@ -17,17 +16,13 @@ from muarl.config.load import load_config
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes import rl
 from muarl.types.episode import read_episodes
+from support.page_examples import module_of
 
 LONGEST = 150
 
 
 def example(repository: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("rl_loop_example", repository / "examples" / "rl_loop.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(repository / "examples" / "rl_loop.py")
 
 
 def test_it_is_short_and_uses_nothing_but_the_front_door(repository: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 import time
 from pathlib import Path
 from types import ModuleType
@@ -15,17 +13,13 @@ import pytest
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import PUBLISHED
 from muarl.planning.speed import Serving, decode_seconds
+from support.page_examples import module_of
 
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
     path = Path(__file__).parent.parent / "benches" / "scaling.py"
-    spec = importlib.util.spec_from_file_location("scaling_bench", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["scaling_bench"] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(path)
 
 
 def play(bench: ModuleType, **changes: Any) -> Any:

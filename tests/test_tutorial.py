@@ -19,12 +19,6 @@ from muarl.environments import registry
 from muarl.environments.play import evaluate
 
 
-@pytest.fixture(autouse=True)
-def own_approvals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test approves counts for it alone."""
-    monkeypatch.setattr(registry, "_approved", set())
-
-
 @pytest.fixture(scope="module")
 def written(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files of the page."""

@@ -9,33 +9,26 @@ from typing import Any
 
 import pytest
 
-from muarl_worlds import data, install
+from muarl_worlds import data
 
 BANK = "banking_knowledge"
 Lines = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def official_tau2(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def official_tau2(module_data: Any) -> Path:
     """TAU2's data, installed in a folder of their own."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    yield install.add("tau2", shared_data / "tau2")
-    patch.undo()
+    return module_data("tau2") / "tau2"
 
 
 @pytest.fixture(scope="module")
-def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def installed(shared_data: Path, request: pytest.FixtureRequest) -> Path:
     """TAU2's data with banking_knowledge: from the shared data, else those installed on this machine."""
     if (shared_data / "tau2" / "domains" / BANK).is_dir():
-        patch = pytest.MonkeyPatch()
-        patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-        yield install.add("tau2", shared_data / "tau2")
-        patch.undo()
-    elif (data.home() / "tau2" / "domains" / BANK).is_dir():
-        yield data.path("tau2")
-    else:
-        pytest.skip(f"no data of {BANK}: neither {shared_data} nor {data.home()} holds them")
+        return request.getfixturevalue("module_data")("tau2") / "tau2"
+    if (data.home() / "tau2" / "domains" / BANK).is_dir():
+        return data.path("tau2")
+    pytest.skip(f"no data of {BANK}: neither {shared_data} nor {data.home()} holds them")
 
 
 @pytest.fixture(scope="session")

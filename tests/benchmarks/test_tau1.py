@@ -237,15 +237,12 @@ def test_without_the_data_the_remedy_is_named(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def records(shared_data, tmp_path_factory):
+def records(shared_data, module_data):
     """The original's results, one for each task, with the official data installed."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    install.add("tau1", shared_data / "tau1")
+    module_data("tau1")
     with open(shared_data / "oracle" / "tau1_gold_replay.jsonl", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    yield {(r["domain"], r["split"], r["i"]): r for r in rows}
-    patch.undo()
+    return {(r["domain"], r["split"], r["i"]): r for r in rows}
 
 
 @pytest.mark.data

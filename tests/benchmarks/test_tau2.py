@@ -15,6 +15,7 @@ from muarl.rewards.replay import replay
 from muarl.types.chat import Message, ToolCall
 from muarl_tools.commands import bench
 from muarl_worlds.tau import tau2_benchmark as tau2
+from muarl_worlds.tau.telecom.domain import Telecom, TelecomWorkflow, official_policy
 
 RECORDED = {"retail": 114, "airline": 50, "telecom": 114}
 PASSES = FixedJudge(True)
@@ -50,6 +51,11 @@ def trajectories(oracle):
     for row in oracle("tau2_gold_trajectories.jsonl"):
         found[row["domain"]].append(row)
     return found
+
+
+def hashes_of(world):
+    """TAU2's own hashes of both sides."""
+    return [world.full_hash("assistant"), world.full_hash("user")]
 
 
 def lines(path):
@@ -105,9 +111,24 @@ def test_policies_prompts_and_schemas_are_the_official_ones(official_tau2, share
     for side in ("assistant", "user"):
         tools = official["agent_tools" if side == "assistant" else "user_tools"] or {}
         assert list(domain.tool_names(side)) == list(tools)
-        assert {t.name: t.to_openai() for t in domain.tool_specs(side)} == {n: t["schema"] for n, t in tools.items()}
+        ours = {t.name: json.dumps(t.to_openai()) for t in domain.tool_specs(side)}
+        assert ours == {n: json.dumps(t["schema"]) for n, t in tools.items()}
         assert all(domain.kind_of(n) == t["type"] for n, t in tools.items())
     assert "###STOP###" in tau2.user_guidelines() and tau2.user_guidelines() != tau2.user_guidelines(tools=True)
+
+
+@data
+def test_telecoms_policies_without_a_user_and_with_workflows(official_tau2, shared_data):
+    folder = shared_data / "tau2/domains/telecom"
+    for policy, main, support in [
+        (Telecom(solo=True).policy_text, "main_policy_solo", "tech_support_manual"),
+        (TelecomWorkflow().policy_text, "main_policy", "tech_support_workflow"),
+        (official_policy(workflow=True, solo=True), "main_policy_solo", "tech_support_workflow_solo"),
+    ]:
+        texts = [(folder / f"{name}.md").read_text(encoding="utf-8") for name in (main, support)]
+        assert policy == "<main_policy>\n{}\n</main_policy>\n<tech_support_policy>\n{}\n</tech_support_policy>".format(
+            *texts
+        )
 
 
 @data
@@ -122,6 +143,24 @@ def test_the_two_telecoms_differ_in_their_policy_alone(official_tau2):
 
 
 @data
+@pytest.mark.parametrize(
+    ("name", "hashes"),
+    [
+        ("airline", ["124e39a664b56402bcd09cb8a6a9cece6acb8462337c969799d5658e3250f263", None]),
+        (
+            "telecom",
+            [
+                "304cf5ef059852e117ea801ab9a5efc24c9713ec887679dc2e30acceb4b6742d",
+                "e1f3a8637388808221228ff3f87294444e6b64caf721f5eb243a85d0a9380b28",
+            ],
+        ),
+    ],
+)
+def test_untouched_databases_have_the_official_hashes(official_tau2, name, hashes):
+    assert hashes_of(tau2.domain(name).world()) == hashes
+
+
+@data
 @pytest.mark.parametrize("name", RECORDED)
 async def test_initial_and_gold_states_and_the_reward_of_doing_nothing(records, name):
     domain, tasks = tau2.domain(name), tau2.tasks(name)
@@ -130,7 +169,7 @@ async def test_initial_and_gold_states_and_the_reward_of_doing_nothing(records, 
         recorded = records[name][task.id]
         assert list(task.reward_basis) == recorded["basis"]
         for world, wanted in ((domain.world(task), "init_hash"), (gold_world(domain, task), "gold_hash")):
-            assert [world.full_hash("assistant"), world.full_hash("user")] == recorded[wanted], (task.id, wanted)
+            assert hashes_of(world) == recorded[wanted], (task.id, wanted)
         assert (await do_nothing(domain, task, judge=PASSES)).reward == recorded["control_reward"]
 
 
@@ -162,8 +201,36 @@ def test_every_tool_result_of_the_gold_trajectories_word_for_word(records, traje
             wanted = results[call["id"]]
             assert (result.content, result.error) == (wanted["content"], wanted["error"])
             count += 1
-        assert [world.full_hash("assistant"), world.full_hash("user")] == records[name][row["id"]]["live_hash"]
+        assert hashes_of(world) == records[name][row["id"]]["live_hash"]
     assert count > 100
+
+
+@data
+@pytest.mark.parametrize("name", ["retail", "airline"])
+def test_gold_trajectories_pass_with_fixed_semantics_too(records, trajectories, name):
+    official = tau2.domain(name)
+    fixed = type(official)(database=official.base, policy="")
+    for row in trajectories[name]:
+        world = fixed.world()
+        calls = [ToolCall.from_json(c) for m in row["messages"] for c in m.get("tool_calls") or []]
+        results = [(call.name, world.call("assistant", call)) for call in calls]
+        wrong = [f"{called}: {result.content}" for called, result in results if result.error]
+        assert wrong == records[name][row["id"]]["live_errors"]
+
+
+@data
+async def test_telecoms_gold_actions_earn_the_reward_in_all_tasks(official_tau2):
+    tasks, official = tau2.tasks("telecom", "full"), tau2.domain("telecom")
+    assert len(tasks) == 2285
+    for semantics, step in (("official", 1), ("fixed", 10)):
+        played = Telecom(database=official.base, phone=official.toolkit("user").base, policy="-", semantics=semantics)
+        for task in tasks[::step]:
+            live = played.world(task)
+            calls = tuple(ToolCall("", a.name, a.arguments, a.requestor) for a in task.actions)
+            for call in calls:
+                live.call(call.requestor, call)
+            verdict = await score(task, live, [Message("assistant", tool_calls=calls)], "user_stop")
+            assert verdict.reward == 1.0, (task.id, semantics, verdict)
 
 
 @data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from muarl.coldstart import dataset
-from muarl.environments import place
 from muarl.environments.registry import find
 from muarl.observe.progress import Phase
 from muarl.types.chat import Message
@@ -25,8 +23,7 @@ KEY = "sk-the-right-key"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -3,7 +3,6 @@ where a tool's server fails on the way."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from muarl.basics.errors import InfrastructureError
 from muarl.domains.base import World
-from muarl.environments import place, play
+from muarl.environments import play
 from muarl.observe.listing import list_runs
 from muarl.observe.rundir import RunDirectory
 from muarl.rollouts.rollout import LocalExecutor, Requests
@@ -32,9 +31,7 @@ class Backwards(LocalExecutor):
             yield episode
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def options(tmp_path: Path, name: str) -> list[str]:

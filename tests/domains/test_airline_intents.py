@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from muarl.domains.generated import SPLITS
-from muarl.domains.kit import compact
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.language.consent import is_affirmative
-from muarl.types.chat import Message, ToolCall
+from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser
-from muarl_worlds.tau.airline.domain import Airline
-from muarl_worlds.tau.airline.generated import GeneratedAirline, view
 from muarl_worlds.tau.airline.intents import SERVICE
-from muarl_worlds.tau.airline.network import SIZES
-from support.airline import WRITES, made, tables
+from support import kit
 from support.callers import Conversation
 
+made = partial(kit.made, "airline")
 NINA = {"first_name": "Nina", "last_name": "Costa", "dob": "1985-03-02"}
 MINE = {
     "reservation_id": "K3M8T2", "user_id": "mia_berg_1007", "origin": "JFK", "destination": "SEA", "cabin": "economy",
@@ -74,43 +69,12 @@ def test_every_request_occurs_and_bookings_in_larger_worlds_only():
     }
     assert set(kinds["tiny"]) == {*SERVICE.tiny_intents, "outside"}
     assert set(kinds["small"]) == {*(i.name for i in SERVICE.intents), "outside"}
-    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in WRITES}
-    assert wrote == set(WRITES)
+    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in kit.writes("airline")}
+    assert wrote == kit.writes("airline")
     refused = {
         r["kind"] for t in made("small", "train", 400) for r in t.agenda["requests"] if r["intent"] == "forbidden"
     }
     assert {"cancel", "flights", "bags", "more_passengers", "insurance"} <= refused
-
-
-def test_the_gold_actions_run_on_the_benchmarks_own_semantics_too():
-    """Users and reservations end up the same; only the seats differ, which TAU2 forgets to give back."""
-    official = Airline(database={}, policy="", semantics="official")
-    for task in made("small", "validation", 16):
-        ends = []
-        for domain in (official, GeneratedAirline(database={})):
-            world = domain.world(task)
-            assert not any(world.call("assistant", ToolCall("", a.name, a.arguments)).error for a in task.actions)
-            left = world.toolkit().db.to_tables()
-            ends.append((left["users"], left["reservations"]))
-        assert ends[0] == ends[1]
-
-
-@pytest.mark.data
-def test_no_generated_task_is_an_official_one(shared_data):
-    folder = shared_data / "tau2/domains/airline"
-    rows = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
-    official = json.loads((folder / "db.json").read_text(encoding="utf-8"))
-
-    def keys(actions: Any) -> set[str]:
-        return {n + json.dumps(a, sort_keys=True) for n, a in actions if n in WRITES}
-
-    known = set()
-    for row in rows:
-        actions = (row.get("evaluation_criteria") or {}).get("actions") or []
-        known |= keys((a["name"], a["arguments"]) for a in actions)
-    for task in (task for size in SIZES for split in SPLITS for task in made(size, split, 100)):
-        assert not keys((a.name, dict(a.arguments)) for a in task.actions) & known, task.id
-        assert task.agenda["identity"]["user_id"] not in official["users"]
 
 
 def test_the_scenario_tells_an_llm_user_all_that_matters():
@@ -126,19 +90,6 @@ def test_the_scenario_tells_an_llm_user_all_that_matters():
 
 
 # what is read
-
-
-@given(st.text(max_size=8), st.sampled_from(["tiny", "small"]))
-@settings(max_examples=15)
-def test_what_tiny_worlds_show_is_read_as_plans_read_json(seed, size):
-    made_up = tables(seed, size)
-    database = {
-        "get_user_details": made_up["users"].values(),
-        "get_reservation_details": made_up["reservations"].values(),
-    }
-    for tool, records in database.items():
-        for record in records:
-            assert SERVICE.read(tool, compact.write(view(tool, record))) == SERVICE.read(tool, json.dumps(record))
 
 
 @pytest.mark.parametrize(

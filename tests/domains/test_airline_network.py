@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,11 @@ from muarl.domains.generated import split_of
 from muarl.types.chat import ToolCall
 from muarl_worlds.tau.airline import catalogue as cat
 from muarl_worlds.tau.airline import policy_checks
-from muarl_worlds.tau.airline.domain import Airline, airline_database
+from muarl_worlds.tau.airline.domain import Airline
 from muarl_worlds.tau.airline.network import SIZES
-from support.airline import tables as made_tables
+from support import kit
+
+made_tables = partial(kit.tables, "airline")
 
 QUICK = settings(max_examples=10)
 
@@ -129,46 +132,6 @@ def test_the_pools_have_no_two_alike():
     pools += [*cat.PAYMENT_IDS.values(), [p for prices in cat.PRICES.values() for p in prices]]
     assert all(len(set(p)) == len(p) for p in pools)
     assert not set(cat.PAST) & set(cat.FUTURE) and max(cat.PAST) < cat.TODAY < min(cat.FUTURE)
-
-
-def shape(value, path=()):
-    """Every (path, type) of a record; keys that are data (ids, days) become *."""
-    if isinstance(value, dict):
-        free = path and path[-1] in ("payment_methods", "dates")
-        for key, inner in value.items():
-            yield from shape(inner, (*path, "*" if free else key))
-        yield path, "object"
-    elif isinstance(value, list):
-        for inner in value:
-            yield from shape(inner, (*path, "[]"))
-        yield path, "array"
-    else:
-        name = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
-        yield path, name
-
-
-def shapes(tables):
-    return {table: {s for record in records.values() for s in shape(record)} for table, records in tables.items()}
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("size", ["tiny", "small", "official"])
-def test_the_schema_is_tau2s(size, shared_data):
-    official = shapes(json.loads((shared_data / "tau2/domains/airline/db.json").read_text(encoding="utf-8")))
-    ours = shapes(made_tables("a", size))
-    nulls = {(("status",), "NoneType")}  # TAU2's model fills it in
-    for table in ("flights", "users", "reservations"):
-        assert ours[table] - official[table] - nulls == set(), f"{table} has what TAU2's has not"
-        top = {path for path, _ in official[table] if len(path) == 1}
-        assert top <= {path for path, _ in ours[table]}
-
-
-def test_tau2s_own_reading_of_the_tables_leaves_them_as_they_are():
-    for size in ("tiny", "small"):
-        tables = made_tables("a", size)
-        plain, read = (Airline(database=d, policy="", semantics="official") for d in (tables, airline_database(tables)))
-        assert plain.world().digest() == read.world().digest()
-        assert json.dumps(airline_database(tables).to_tables()) == json.dumps(tables)
 
 
 def test_the_official_tools_run_on_a_generated_airline():

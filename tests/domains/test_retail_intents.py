@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from muarl.domains.generated import SPLITS
-from muarl.domains.kit import compact
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.language.consent import is_affirmative
-from muarl.types.chat import Message, ToolCall
+from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser
-from muarl_worlds.tau.retail.domain import Retail
-from muarl_worlds.tau.retail.generated import GeneratedRetail, view
 from muarl_worlds.tau.retail.intents import SERVICE
-from muarl_worlds.tau.retail.shop import SIZES
+from support import kit
 from support.callers import Conversation
 from support.kit import calls, mean, said
-from support.retail import RETAIL, WRITES, expert, made, tables
 
+made, expert = partial(kit.made, "retail"), partial(kit.expert, "retail", size="tiny")
 ADDRESS = {
     "address1": "12 Elm Street", "address2": "Suite 1", "city": "Boston", "country": "USA", "state": "MA",
     "zip": "54321",
@@ -85,14 +80,6 @@ class Call:
 # tasks
 
 
-@pytest.mark.parametrize("size", [pytest.param(s, marks=pytest.mark.slow if s == "official" else ()) for s in SIZES])
-def test_the_expert_serves_everybody_and_audits_find_nothing(size):
-    for episode in (played := expert(made(size, "test", 24), size)):
-        found = episode.verdict.audit
-        assert not found["writes_without_consent"] and not found["foreign_access"]
-    assert mean(played) == 1
-
-
 @pytest.mark.slow
 def test_every_request_has_its_share_and_some_occur_in_larger_shops_only():
     kinds = {
@@ -101,42 +88,13 @@ def test_every_request_has_its_share_and_some_occur_in_larger_shops_only():
     assert set(kinds["tiny"]) == {*SERVICE.tiny_intents, "outside"}
     assert set(kinds["small"]) == {*(i.name for i in SERVICE.intents), "outside"}
     assert all(0.04 < kinds["tiny"][name] / 400 < 0.3 for name in SERVICE.tiny_intents)
-    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in WRITES}
-    assert wrote == set(WRITES)
+    wrote = {a.name for t in made("small", "train", 400) for a in t.actions if a.name in kit.writes("retail")}
+    assert wrote == kit.writes("retail")
     intents = Counter(t.tags["intent"] for t in made("tiny", "train", 400))
     assert {"exchange_unavailable", "modify_items_unavailable", "two_requests", "impostor"} <= set(intents)
     assert 0.04 < intents["forbidden"] / 400 < 0.14
     described = [t for t in made("tiny", "train", 400) if any(r["unknown"] for r in t.agenda["requests"])]
     assert 0.02 < len(described) / 400 < 0.1
-
-
-def test_the_gold_actions_run_on_the_benchmarks_own_semantics_to_the_same_state():
-    official = Retail(database={}, policy="", semantics="official")
-    for task in made("small", "validation", 16):
-        ends = []
-        for domain in (official, GeneratedRetail(database={})):
-            world = domain.world(task)
-            assert not any(world.call("assistant", ToolCall("", a.name, a.arguments)).error for a in task.actions)
-            ends.append(world.digest())
-        assert ends[0] == ends[1]
-
-
-@pytest.mark.data
-def test_no_generated_task_is_an_official_one(shared_data):
-    folder = shared_data / "tau2/domains/retail"
-    rows = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
-    official = json.loads((folder / "db.json").read_text(encoding="utf-8"))
-
-    def keys(actions: Any) -> set[str]:
-        return {n + json.dumps(a, sort_keys=True) for n, a in actions if n in WRITES}
-
-    known = set()
-    for row in rows:
-        actions = (row.get("evaluation_criteria") or {}).get("actions") or []
-        known |= keys((a["name"], a["arguments"]) for a in actions)
-    for task in (task for size in SIZES for split in SPLITS for task in made(size, split, 100)):
-        assert not keys((a.name, dict(a.arguments)) for a in task.actions) & known, task.id
-        assert not set(task.database.tables["users"]) & set(official["users"])
 
 
 def test_the_scenario_tells_an_llm_user_all_that_matters():
@@ -155,20 +113,6 @@ def test_the_scenario_tells_an_llm_user_all_that_matters():
 
 
 # what is read
-
-
-@given(st.text(max_size=8), st.just("tiny"))
-@settings(max_examples=15)
-def test_what_tiny_shops_show_is_read_as_plans_read_json(seed, size):
-    made_up = tables(seed, size)
-    shown = {
-        "get_user_details": made_up["users"],
-        "get_order_details": made_up["orders"],
-        "get_product_details": made_up["products"],
-    }
-    for tool, records in shown.items():
-        for record in records.values():
-            assert SERVICE.read(tool, compact.write(view(tool, record))) == SERVICE.read(tool, json.dumps(record))
 
 
 @pytest.mark.parametrize(
@@ -373,6 +317,6 @@ def test_the_experts_errors_show():
     gone = [t for t in made("tiny", "train", 120) if t.tags["intent"].endswith("unavailable")]
     assert mean(expert(gone, transfer_if_unavailable=1.0)) < 0.2
     wrong = expert(tasks, wrong_id=1.0)
-    assert mean(wrong) == 1 and sum(m.error for e in wrong for m in e.messages) > 24
-    assert len(RETAIL.make_domain("official").tool_names()) == 16
+    assert mean(wrong) == 1 and sum(m.error for e in wrong for m in e.messages) > 60
+    assert len(kit.env("retail").make_domain("official").tool_names()) == 16
     assert any("Which order is it?" in text for e in expert(tasks) for text in said(e))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import defaultdict
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from muarl.domains.kit.people import Maker
 from muarl_worlds.tau import people
 from muarl_worlds.tau.retail import catalogue as cat
-from muarl_worlds.tau.retail.domain import Retail, retail_database
+from muarl_worlds.tau.retail.domain import Retail
 from muarl_worlds.tau.retail.shop import SIZES, ShopSize, make_address, make_tables
 from support.retail_shop import use
 
@@ -127,54 +126,6 @@ def test_the_catalogue_has_no_two_ids_or_words_alike():
     for options in cat.PRODUCTS.values():  # an option's value alone says which option it is
         values = [v for values in options.values() for v in values]
         assert len(set(values)) == len(values)
-
-
-def shape(value, path=()):
-    """Every (path, type) of a record; keys that are data (ids, option names) become *."""
-    if isinstance(value, dict):
-        free = path and path[-1] in ("variants", "payment_methods", "options")
-        for key, inner in value.items():
-            yield from shape(inner, (*path, "*" if free else key))
-        yield path, "object"
-    elif isinstance(value, list):
-        for inner in value:
-            yield from shape(inner, (*path, "[]"))
-        yield path, "array"
-    else:
-        name = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
-        yield path, name
-
-
-def shapes(tables):
-    found, always = defaultdict(set), {}
-    for table, records in tables.items():
-        for record in records.values():
-            here = set(shape(record))
-            found[table] |= here
-            top = {p for p, _ in here if len(p) == 1}
-            always[table] = always.get(table, top) & top
-    return found, always
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("size", ["tiny", "small", "official"])
-def test_the_schema_is_tau2s(size, shared_data):
-    raw = json.loads((shared_data / "tau2/domains/retail/db.json").read_text(encoding="utf-8"))
-    official, required = shapes(raw)
-    ours, _ = shapes(make_shop("a", SIZES[size]))
-    written = {(("cancel_reason",), "str")}  # what TAU2's cancel tool leaves behind; its file has no such order yet
-    nulls = {(p, t) for found in ours.values() for p, t in found if t == "NoneType"} | written
-    for table in ("products", "users", "orders"):
-        assert ours[table] - official[table] - nulls == set(), f"{table} has what TAU2's has not"
-        assert required[table] <= {p for p, _ in ours[table]}
-
-
-def test_tau2s_own_reading_of_the_tables_leaves_them_as_they_are():
-    """Nothing is dropped, filled in or converted: the same hash and the same digest."""
-    for size in ("tiny", "small"):
-        tables = make_shop("a", SIZES[size])
-        plain, read = (Retail(database=d, policy="", semantics="official") for d in (tables, retail_database(tables)))
-        assert plain.world().digest() == read.world().digest()
 
 
 def test_the_official_tools_run_on_a_generated_shop():

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from muarl.cli.main import app
 from muarl.types.episode import Episode, read_episodes
-from muarl_worlds import data, install
 from muarl_worlds.acebench import official as acebench
 from support.fake_openai import FakeOpenAI, call, completion, text
 
@@ -22,19 +21,13 @@ pytestmark = pytest.mark.data
 KEY = "sk-a-key"
 
 
-@pytest.fixture(scope="module")
-def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    data.manifest.cache_clear()  # tests of manifests leave theirs behind
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MUARL_DATA", str(folder))
-        install.add("acebench", shared_data / "acebench")
-    return folder
+@pytest.fixture(scope="module", autouse=True)
+def installed(module_data: Any) -> Path:
+    return module_data("acebench")
 
 
 @pytest.fixture(autouse=True)
-def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(installed))
+def place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -28,25 +28,14 @@ from muarl.rollouts.rollout import rollout
 from muarl.runs.tasks import check_may_train
 from muarl.types.chat import Message, ToolCall, ToolSpec
 from muarl.types.episode import Episode, StopReason
-from muarl_worlds import data, install
 from muarl_worlds.bfcl import official as bfcl
 
 pytestmark = pytest.mark.data
 
 
-@pytest.fixture(scope="module")
-def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    data.manifest.cache_clear()  # tests of manifests leave theirs behind
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MUARL_DATA", str(folder))
-        install.add("bfcl", shared_data / "bfcl")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(installed))
+@pytest.fixture(scope="module", autouse=True)
+def installed(module_data: Any) -> Path:
+    return module_data("bfcl")
 
 
 class Gold:

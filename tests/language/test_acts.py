@@ -115,7 +115,18 @@ def test_other_acts(text, acts):
     assert hear(text) == acts
 
 
-@pytest.mark.parametrize("name", [name for name in MADE if name != "bfcl-generated"])
+ALIKE = ("hotel", "clinic", "insurance", "insurer-knowledge", "utility-knowledge")
+"""Served by the same expert as others: in the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.removesuffix("-generated") in ALIKE else ())
+        for name in MADE
+        if name != "bfcl-generated"
+    ],
+)
 def test_experts_ask_for_a_yes_before_they_write_and_only_then(name):
     environment = find(name)
     kind_of = environment.make_domain().kind_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +35,7 @@ from muarl.rollouts.episode_runner import EpisodeRunner
 from muarl.rollouts.rollout import collect_groups
 from muarl.runs.context import prepare
 from muarl.types.episode import read_episodes
+from support.killing import at_call, sending
 
 pytestmark = pytest.mark.usefixtures("coin")
 
@@ -140,17 +140,8 @@ def test_it_goes_on_where_it_stopped(
     mode: str,
 ) -> None:
     options = [f"rl.steps={STEPS}", "rl.checkpoint_every=1", f"rl.asynchrony={mode}", "rl.staleness=2"]
-    original = TorchLearner.policy_step
-    made = 0
-
-    def step(self: TorchLearner, samples: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == 3:
-            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does: the update is in a thread, the signal in the main one
-        return original(self, samples)
-
-    monkeypatch.setattr(TorchLearner, "policy_step", step)
+    # As Ctrl-C does: the update is in a thread, the signal in the main one.
+    at_call(monkeypatch, TorchLearner, "policy_step", 3, sending(signal.SIGINT))
     stopped = muarl("train", *options, "--name", "cut")
     run = tmp_path / "runs" / "cut"
     assert stopped.exit_code == 130, stopped.output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ import aiohttp
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.users.llm import LLMUser
 from support.fake_openai import FakeOpenAI, call, completion, json_answer, status, text
@@ -26,9 +24,8 @@ PRICE = 20e-6
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import StopReason
 from support.eval_servers import brief, cast, digest, flaky, moody, polite
-from support.evaluating import Stop, models, rows, summary
+from support.evaluating import models, rows, stop, summary
 from support.fake_openai import Answer, FakeOpenAI, completion, status, text
 
 Muarl = Callable[..., Any]
@@ -23,9 +21,8 @@ KEY = "sk-a-key"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -245,9 +242,9 @@ def test_the_config_of_the_run_holds_what_was_asked_for(muarl: Muarl, server: Fa
 def test_an_agent_of_ones_own_is_resumed_too(muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--tasks", "3", "--trials", "2", "eval.baseline=false"]
     assert muarl("eval", *options, "--name", "whole").exit_code == 0
-    stop = Stop(monkeypatch, 4)
+    mend = stop(monkeypatch, 4)
     assert muarl("eval", *options, "--name", "cut").exit_code == 130
-    stop.mend()
+    mend()
     assert muarl("eval", "--resume", str(tmp_path / "runs" / "cut")).exit_code == 0
     whole, cut = (rows(tmp_path / "runs" / name) for name in ("whole", "cut"))
     assert [r["id"] for r in whole] == [r["id"] for r in cut]

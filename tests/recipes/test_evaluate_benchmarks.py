@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,7 @@ from typer.testing import CliRunner
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.cli.main import app
-from muarl.environments import place as place_module
 from muarl.environments.configure import places_of
-from muarl_worlds import data, install
 from support.eval_servers import READY, alone, brief, cast, polite
 from support.fake_openai import Answer, FakeOpenAI, text
 
@@ -23,23 +20,14 @@ pytestmark = pytest.mark.data
 GREETING = "Hi! How can I help you today?"
 
 
-@pytest.fixture(scope="module")
-def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both benchmarks installed."""
-    folder = tmp_path_factory.mktemp("data")
-    data.manifest.cache_clear()  # tests of manifests leave theirs behind
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MUARL_DATA", str(folder))
-        for name in ("tau1", "tau2"):
-            install.add(name, shared_data / name)
-    return folder
+@pytest.fixture(scope="module", autouse=True)
+def installed(module_data: Any) -> Path:
+    return module_data("tau1", "tau2")
 
 
 @pytest.fixture(autouse=True)
-def place(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUARL_DATA", str(installed))
+def place(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(place_module, "EpisodeRunner", functools.partial(place_module.EpisodeRunner, backoff=0.0))
 
 
 @pytest.fixture

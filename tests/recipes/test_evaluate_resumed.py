@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import signal
 import subprocess
@@ -14,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode, StopReason
 from support.eval_servers import brief, cast, moody, polite, without
-from support.evaluating import Stop, lasting, models, rows, summary
+from support.evaluating import lasting, models, rows, stop, summary
 from support.fake_openai import Answer, FakeOpenAI
 
 Muarl = Callable[..., Any]
@@ -26,9 +24,8 @@ KEY = "sk-a-key"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting between tries, and a key in the environment."""
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -44,9 +41,9 @@ def test_a_stopped_run_goes_on_and_ends_as_if_it_had_never_stopped(
     options = [*models(server), "--tasks", "5", "--trials", "3", "--price", "agent=1/2", "--price", "user=3/4"]
     assert muarl("eval", *options, "--name", "whole").exit_code == 0
     whole = tmp_path / "runs" / "whole"
-    stop = Stop(monkeypatch, 7)
+    mend = stop(monkeypatch, 7)
     stopped = muarl("eval", *options, "--name", "cut")
-    stop.mend()
+    mend()
     assert stopped.exit_code == 130
     cut = tmp_path / "runs" / "cut"
     assert f"muarl eval --resume {cut}" in stopped.stderr.replace("\n", "")

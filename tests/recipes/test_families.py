@@ -18,27 +18,13 @@ from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl, sft
 from muarl_tools.export import ExportOptions
 from muarl_tools.export.hf import export
+from support.killing import at_call, ctrl_c
 from support.tiny_families import GENERIC, OWN, tiny_family
 
 FAMILIES = ["qwen2", "llama", "mistral", "gpt_oss", "glm4_moe", "gemma2", "qwen3_5_text", "granite"]
 SMALL = ["sft.steps=1", "rl.lr=0.003", "rl.checkpoint_every=1", "eval.tasks=2", "eval.baseline=false"]
 
 pytestmark = pytest.mark.usefixtures("coin")
-
-
-def break_off(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
-    """Ctrl-C in place of this policy step."""
-    original, made = TorchLearner.policy_step, 0
-
-    def step(self: TorchLearner, *arguments: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == call:
-            monkeypatch.setattr(TorchLearner, "policy_step", original)
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(TorchLearner, "policy_step", step)
 
 
 def logits(model: torch.nn.Module) -> torch.Tensor:
@@ -63,9 +49,10 @@ def test_a_run_from_cold_start_to_export(
     assert [r["step"] for r in RunDirectory.at(cold).read_metrics() if r["phase"] == "cold_start"] == [0]
 
     config = configure(*SMALL, "rl.steps=2", f"model.checkpoint={cold}", name="rl")
-    break_off(monkeypatch, 2)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 2, ctrl_c)
     with pytest.raises(KeyboardInterrupt):
         rl.run(config)
+    mend()
     broken = tmp_path / "runs" / "rl"
     assert "finished" not in json.loads((broken / "status.json").read_text()).values()
     result = muarl("train", "--resume", str(broken))

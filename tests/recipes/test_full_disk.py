@@ -18,7 +18,7 @@ from muarl.basics.files import append_line, free_space, size_text, write_text
 from muarl.learning.checkpoint_folders import list_checkpoints
 from muarl.learning.checkpoints import check_whole
 from muarl.learning.learner import TorchLearner
-from support.killing import episodes, rows
+from support.killing import at_call, episodes, rows
 
 pytestmark = pytest.mark.usefixtures("coin")
 
@@ -61,19 +61,9 @@ def test_a_disk_that_fills_up_in_the_middle(
 ) -> None:
     """Depending on what is left, figures, episodes or the checkpoint are what finds no room first."""
     assert muarl("train", *RL, f"runs_dir={tmp_path}", "--name", "whole").exit_code == 0
-    original = TorchLearner.policy_step
-    steps = 0
-
-    def step(self: TorchLearner, samples: Any) -> Any:
-        nonlocal steps
-        steps += 1
-        if steps == 4:
-            fill(disk, left)
-        return original(self, samples)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TorchLearner, "policy_step", step)
-        result = muarl("train", *RL, f"runs_dir={disk}", "--name", "cut")
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 4, lambda: fill(disk, left))
+    result = muarl("train", *RL, f"runs_dir={disk}", "--name", "cut")
+    mend()
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
     told = result.stderr.replace("\n", " ")

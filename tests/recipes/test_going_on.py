@@ -18,7 +18,7 @@ from muarl.recipes import quickstart, rl, sft
 from muarl.recipes.training import loop
 from muarl.runs.resuming import ResumedRun
 from muarl.types.episode import Episode
-from support.killing import episodes, litter, rows
+from support.killing import at_call, ctrl_c, episodes, litter, rows
 
 pytestmark = pytest.mark.usefixtures("coin")
 
@@ -37,21 +37,6 @@ def steps(root: Path) -> list[int]:
 def spoil(folder: Path, name: str = "trainer.safetensors") -> None:
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-
-
-def interrupt(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -> Callable[[], None]:
-    """Ctrl-C in place of this call; returns what takes that back."""
-    original, made = getattr(owner, name), 0
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == call:
-            raise KeyboardInterrupt
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(owner, name, run)
-    return lambda: monkeypatch.setattr(owner, name, original)
 
 
 def test_a_damaged_checkpoint_is_passed_over(configure: Configure, muarl: Muarl, tmp_path: Path) -> None:
@@ -129,7 +114,7 @@ def test_rows_and_episodes_after_the_checkpoint_are_written_anew(
 ) -> None:
     options = ["rl.steps=5", "rl.checkpoint_every=2", "rl.save_episodes=all"]
     whole = rl.run(configure(*options, name="whole"))
-    mend = interrupt(monkeypatch, TorchLearner, "policy_step", 4)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 4, ctrl_c)
     assert muarl("train", *options, "--name", "cut").exit_code == 130
     mend()
     cut = tmp_path / "runs" / "cut"
@@ -139,7 +124,7 @@ def test_rows_and_episodes_after_the_checkpoint_are_written_anew(
     (cut / "episodes" / ".train-0003.jsonl.x.tmp").write_text("half")
     partial = cut / "checkpoints" / "rl" / ".step-000004.x.partial"
     partial.mkdir()
-    mend = interrupt(monkeypatch, TorchLearner, "policy_step", 2)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 2, ctrl_c)
     assert muarl("train", "--resume", str(cut)).exit_code == 130, "and once more"
     mend()
     assert [r["step"] for r in rows(cut)] == [0, 1, 2]
@@ -155,7 +140,7 @@ def test_a_validation_that_was_cut_off_is_made_up_for(
 ) -> None:
     options = ["rl.steps=4", "rl.checkpoint_every=2", "rl.eval_every=2"]
     whole = rl.run(configure(*options, name="whole"))
-    mend = interrupt(monkeypatch, rl, "evaluate", 1)
+    mend = at_call(monkeypatch, rl, "evaluate", 1, ctrl_c)
     assert muarl("train", *options, "--name", "cut").exit_code == 130
     mend()
     cut = tmp_path / "runs" / "cut"
@@ -169,7 +154,7 @@ def test_a_finished_evaluation_of_the_quickstart_is_not_played_again(
     configure: Configure, muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = quickstart.run(configure("rl.checkpoint_every=1", name="whole"))
-    mend = interrupt(monkeypatch, TorchLearner, "policy_step", 3)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 3, ctrl_c)
     assert muarl("quickstart", "rl.checkpoint_every=1", "--name", "cut").exit_code == 130
     mend()
     cut = tmp_path / "runs" / "cut"

@@ -21,6 +21,7 @@ from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import quickstart, rl, sft
 from support import coin as coins
+from support.killing import at_call, ctrl_c, sending
 
 pytestmark = pytest.mark.usefixtures("coin")
 
@@ -50,27 +51,11 @@ def contents(run: Path) -> dict[str, bytes]:
     return {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()}
 
 
-def stop_after(monkeypatch: pytest.MonkeyPatch, method: str, calls: int) -> Callable[[], None]:
-    """Ctrl-C in place of call number ``calls`` of a learner's method; returns what takes that back."""
-    original = getattr(TorchLearner, method)
-    made = 0
-
-    def step(self: TorchLearner, *arguments: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == calls:
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(TorchLearner, method, step)
-    return lambda: monkeypatch.setattr(TorchLearner, method, original)
-
-
 def test_sft_goes_on_where_it_stopped(
     configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter
 ) -> None:
     whole = sft.run(configure("sft.steps=5", "sft.checkpoint_every=2", name="whole"))
-    mend = stop_after(monkeypatch, "sft_step", 4)
+    mend = at_call(monkeypatch, TorchLearner, "sft_step", 4, ctrl_c)
     stopped = muarl("sft", "sft.steps=5", "sft.checkpoint_every=2", "--name", "cut")
     mend()
     assert stopped.exit_code == 130
@@ -92,7 +77,7 @@ def test_training_goes_on_where_it_stopped(
     configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter
 ) -> None:
     whole = rl.run(configure("rl.steps=4", "rl.minibatches=2", "rl.checkpoint_every=2", name="whole"))
-    mend = stop_after(monkeypatch, "policy_step", 4)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 4, ctrl_c)
     stopped = muarl("train", "rl.steps=4", "rl.minibatches=2", "rl.checkpoint_every=2", "--name", "cut")
     mend()
     assert stopped.exit_code == 130
@@ -125,7 +110,7 @@ def test_training_on_chosen_tasks_goes_on_id_for_id(
     options = ["rl.steps=4", "rl.checkpoint_every=2", "rl.save_episodes=all"]
     options += [f"rl.practice.{setting}" for setting in chosen.split()]
     whole = rl.run(configure(*options, name="whole"))
-    mend = stop_after(monkeypatch, "policy_step", 4)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 4, ctrl_c)
     assert muarl("train", *options, "--name", "cut").exit_code == 130
     mend()
     run = tmp_path / "runs" / "cut"
@@ -181,7 +166,7 @@ def test_the_quickstart_goes_on_where_it_stopped(
     configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = quickstart.run(configure("rl.checkpoint_every=2", name="whole"))
-    mend = stop_after(monkeypatch, "policy_step", 3)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 3, ctrl_c)
     stopped = muarl("quickstart", "rl.checkpoint_every=2", "--name", "cut")
     mend()
     assert stopped.exit_code == 130
@@ -226,23 +211,6 @@ def test_a_signal_in_the_middle_of_a_rollout(
     assert checkpoint_folder(str(run)).name == f"step-{made:06d}", "as many steps as there are rows"
 
 
-def signal_in(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, number: signal.Signals = signal.SIGINT
-) -> Callable[[], None]:
-    """A signal to this process in the course of this call; returns what takes that back."""
-    original, made = getattr(owner, name), 0
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == call:
-            os.kill(os.getpid(), number)
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(owner, name, run)
-    return lambda: monkeypatch.setattr(owner, name, original)
-
-
 @pytest.mark.parametrize(
     ("number", "code", "asynchrony"),
     [
@@ -264,7 +232,7 @@ def test_a_signal_in_an_update_lets_it_end_and_saves(
     asynchrony: str,
 ) -> None:
     options = ["rl.steps=3", "rl.checkpoint_every=0", f"rl.asynchrony={asynchrony}"]
-    mend = signal_in(monkeypatch, TorchLearner, "policy_step", 2, number)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 2, sending(number))
     stopped = muarl("train", *options, "--name", "cut")
     mend()
     run = tmp_path / "runs" / "cut"
@@ -286,7 +254,7 @@ def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
     muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uncut: Path
 ) -> None:
     options = ["rl.steps=3", "rl.checkpoint_every=0"]
-    mend = signal_in(monkeypatch, coins.Customer, "reply", 8 * 2 * 4 + 3, signal.SIGTERM)
+    mend = at_call(monkeypatch, coins.Customer, "reply", 8 * 2 * 4 + 3, sending(signal.SIGTERM))
     stopped = muarl("train", *options, "--name", "cut")
     mend()
     run = tmp_path / "runs" / "cut"
@@ -302,7 +270,7 @@ def test_a_signal_in_fine_tuning_saves_too(
 ) -> None:
     options = ["sft.steps=5", "sft.checkpoint_every=0"]
     whole = sft.run(configure(*options, name="whole"))
-    mend = signal_in(monkeypatch, TorchLearner, "sft_step", 3)
+    mend = at_call(monkeypatch, TorchLearner, "sft_step", 3, sending(signal.SIGINT))
     stopped = muarl("sft", *options, "--name", "cut")
     mend()
     run = tmp_path / "runs" / "cut"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
+from support.page_examples import module_of
 
 SHOPS = ["honest", "do-nothing", "leaky", "sloppy"]
 
@@ -20,11 +20,7 @@ SHOPS = ["honest", "do-nothing", "leaky", "sloppy"]
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     path = Path(__file__).parents[2] / "benches" / "reward_hacking.py"
-    spec = importlib.util.spec_from_file_location("reward_hacking", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "reward_hacking", module)  # its dataclasses look their module up
-    spec.loader.exec_module(module)
+    module = module_of(path)
     module.ran = []  # type: ignore[attr-defined]
 
     def launch(words: list[str]) -> int:

@@ -13,6 +13,7 @@ from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import evaluate, quickstart, rl
 from muarl.workers.processes.pool import ProcessPool
+from support.killing import at_call, ctrl_c
 
 Configure = Callable[..., Any]
 
@@ -79,20 +80,11 @@ def test_a_run_is_resumed_with_its_processes(
 ) -> None:
     more = [*LEARNS, "rl.steps=3", "engine.processes=2", "rl.checkpoint_every=1", "rl.save_episodes=all"]
     whole = rl.run(configure(*more, name="whole"))
-    made, original = 0, TorchLearner.policy_step
-
-    def step(self: TorchLearner, *arguments: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == 3:
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(TorchLearner, "policy_step", step)
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 3, ctrl_c)
     with pytest.raises(KeyboardInterrupt):
         rl.run(configure(*more, name="cut"))
     assert ended(pools)
-    monkeypatch.setattr(TorchLearner, "policy_step", original)
+    mend()
     cut = tmp_path / "runs" / "cut"
     config = configure(*more, name="cut")
     assert rl.run(config.model_copy(update={"resume": cut})) == cut

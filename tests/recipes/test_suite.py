@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.environments import place
 from muarl_tools.experiments import suite
 from muarl_worlds import data, install
 from support.eval_servers import brief, cast
@@ -33,9 +31,8 @@ def installed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+def server(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     with FakeOpenAI(cast(agent=lambda body: text("Is there anything else?"), user=brief)) as fake:
         yield fake
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable
@@ -14,15 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
+from support.page_examples import module_of
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     path = Path(__file__).parents[2] / "benches" / "swapped_users.py"
-    spec = importlib.util.spec_from_file_location("swapped_users", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_of(path)
     module.ran = []  # type: ignore[attr-defined]
 
     def launch(words: list[str]) -> int:

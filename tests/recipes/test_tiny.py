@@ -13,12 +13,14 @@ from muarl.environments.environment import GENERATED_RULES
 from muarl.recipes import tiny
 from muarl.rollouts.conversation import agent_view
 from muarl.types.chat import Message, ToolCall
-from support.retail import RETAIL, expert, made
+from support.kit import env, expert, made
+
+RETAIL = env("retail")
 
 
 @pytest.fixture(scope="module")
 def episodes():
-    return expert(made("tiny", "train", 60))
+    return expert("retail", made("retail", "tiny", "train", 60), "tiny")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_the_ids_of_one_kind_are_tokens_of_their_own(raw):
 
 def test_everything_in_a_tiny_shop_is_an_entity(raw):
     """Ids in observations and calls are copied, so none of them may fall to pieces."""
-    for task in made("tiny", "test", 40):
+    for task in made("retail", "tiny", "test", 40):
         for action in task.actions:
             for value in (v for a in action.arguments.values() for v in (a if isinstance(a, list) else [a])):
                 if any(c.isdigit() for c in value) and value not in task.database.tables["users"]:

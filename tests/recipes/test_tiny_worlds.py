@@ -16,7 +16,7 @@ from muarl.environments.registry import find
 from muarl.recipes import tiny
 from muarl.rollouts.conversation import agent_view
 from muarl_worlds.tau.telecom.steps import FACT_WORDS
-from support import airline, bfcl, telecom
+from support import bfcl, kit
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,15 @@ class World:
 
     name: str
     count: int
-    play: Any
     tokens: tuple[int, int]
     turn: int
     prompt: int
 
 
 WORLDS = (
-    World("airline", 150, airline.expert, (320, 768), 32, 60),
-    World("telecom", 150, telecom.play, (250, 450), 24, 60),
-    World("bfcl", 200, bfcl.expert, (160, 450), 20, 40),
+    World("airline", 150, (320, 768), 32, 60),
+    World("telecom", 150, (250, 450), 24, 60),
+    World("bfcl", 200, (160, 450), 20, 40),
 )
 
 
@@ -43,10 +42,10 @@ class Played:
     """Tasks that the expert played, and the tokenizer that was made of them."""
 
     def __init__(self, world: World) -> None:
-        made = {"airline": airline, "telecom": telecom, "bfcl": bfcl}[world.name].made
         self.world, self.environment = world, find(f"{world.name}-generated")
-        self.tasks = made("tiny", "train", world.count)
-        self.episodes = world.play(self.tasks)
+        self.tasks = kit.made(world.name, "tiny", "train", world.count)
+        own = world.name == "bfcl"
+        self.episodes = bfcl.expert(self.tasks) if own else kit.expert(world.name, self.tasks, "tiny")
         texts = [m.content or "" for e in self.episodes for m in e.messages]
         texts += [json.dumps(dict(c.arguments)) for e in self.episodes for m in e.messages for c in m.tool_calls]
         self.chat = Qwen3Format(tiny.make_tokenizer(self.environment, texts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import random
@@ -21,7 +20,6 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.files import read_lines
 from muarl.domains.base import World
 from muarl.endpoints import client
-from muarl.environments import place
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import demonstrations
 from muarl.rollouts.episode_runner import EpisodeRunner
@@ -46,7 +44,7 @@ FAULTS: tuple[Answer, ...] = (
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(no_waiting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits before trying again, and every episode is right or wrong by its seed."""
 
     async def toss(self: EpisodeRunner, task: Any, world: Any, episode: Episode) -> Verdict:
@@ -55,7 +53,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(seconds: float) -> None: ...
 
     monkeypatch.setattr(EpisodeRunner, "_verdict", toss)
-    monkeypatch.setattr(place, "EpisodeRunner", functools.partial(place.EpisodeRunner, backoff=0.0))
     defaults = dict(client.Endpoint.__init__.__kwdefaults__ or {})
     monkeypatch.setattr(client.Endpoint.__init__, "__kwdefaults__", {**defaults, "sleep": at_once})
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -4,6 +4,7 @@ requests served in worlds of their own."""
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from muarl.rollouts.episode_runner import EpisodeRunner, requests_for
 from muarl.rollouts.rollout import LocalExecutor, rollout
 from muarl.types.episode import Episode
 from muarl_worlds.bfcl import generator, recipes, requests
+from muarl_worlds.bfcl.api import Api
 from muarl_worlds.bfcl.expert import BfclExpert
 from muarl_worlds.bfcl.generated import generated_bfcl
 from muarl_worlds.bfcl.recipes import Recipe, Scene, Slots
@@ -175,3 +177,23 @@ def check_effect(kind: str, served: Served, effect: Any) -> None:
     assert 1 <= len(served.calls) <= 7
     if not kind.endswith("_file"):
         assert len([name for name, _ in served.calls if name != "cd"]) <= 4
+
+
+def shown(value: Any) -> str:
+    """A tool's result as BFCL shows it."""
+    if type(value) is str:
+        return value
+    if type(value) is dict:
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError):
+            return str(value)
+    return str(value)
+
+
+def answer(api: Api, name: str, /, *args: Any, **kwargs: Any) -> str:
+    """What calling a tool shows, errors included."""
+    try:
+        return shown(getattr(api, name)(*args, **kwargs))
+    except Exception as error:
+        return f"Error during execution: {error}"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from muarl.runs import results_store as results
-from muarl.types.episode import Episode
 from support.eval_servers import without
 from support.fake_openai import FakeOpenAI
+from support.killing import at_call, ctrl_c
 
 GENERATED = ["domain.size=tiny", "eval_user.guidelines=muarl", "eval.baseline=false"]
 
@@ -41,17 +42,6 @@ def lasting(found: dict[str, Any]) -> dict[str, Any]:
     return without(found, "seconds")
 
 
-class Stop:
-    """Ctrl-C in place of keeping episode number ``at``."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-        self.kept, original = 0, results.ResultsStore.keep
-
-        def keep(this: Any, episode: Episode, judged: Any) -> None:
-            self.kept += 1
-            if self.kept == at:
-                raise KeyboardInterrupt
-            original(this, episode, judged)
-
-        monkeypatch.setattr(results.ResultsStore, "keep", keep)
-        self.mend = lambda: monkeypatch.setattr(results.ResultsStore, "keep", original)
+def stop(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[[], None]:
+    """Ctrl-C in place of keeping episode number ``at``; returns what takes that back."""
+    return at_call(monkeypatch, results.ResultsStore, "keep", at, ctrl_c)

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 PATIENCE = 300.0
 """Seconds that anything may take on a slow machine."""
 NOT_COMPARED = ("seconds", "time/", "per_second", "peak_memory", "timings", "elapsed")
@@ -145,6 +147,34 @@ def serve(setup: str) -> None:
         print(json.dumps({"pid": pid}), file=out)
         _, how = os.waitpid(pid, 0)
         print(json.dumps({"ended": os.waitstatus_to_exitcode(how)}), file=out)
+
+
+def at_call(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, act: Callable[[], Any]
+) -> Callable[[], None]:
+    """``act()`` before this call of ``owner.name`` (a method, or a function of a module), counted from now on. Returns
+    what takes that back."""
+    original, made = getattr(owner, name), 0
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made == call:
+            act()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, run)
+    return lambda: monkeypatch.setattr(owner, name, original)
+
+
+def ctrl_c() -> None:
+    """For ``at_call``."""
+    raise KeyboardInterrupt
+
+
+def sending(number: signal.Signals) -> Callable[[], None]:
+    """For ``at_call``: a signal to this process."""
+    return lambda: os.kill(os.getpid(), number)
 
 
 def live_and_die(

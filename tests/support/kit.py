@@ -14,6 +14,7 @@ from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.audit.metrics import audit
 from muarl.domains.base import Domain
+from muarl.domains.kit.worlds import Tables, Worlds
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.domains.tooling import tool
@@ -48,8 +49,8 @@ SERVICES = ("food-delivery", "hotel", "bank", "clinic", "insurance")
 
 
 def _intents(name: str) -> Any:
-    on_server = name.startswith("mcp-")
-    package = f"mcp.{name[4:]}" if on_server else f"services.{name.replace('-', '_')}"
+    on_server, of_tau2 = name.startswith("mcp-"), name in ("retail", "airline", "telecom")
+    package = f"mcp.{name[4:]}" if on_server else f"{'tau' if of_tau2 else 'services'}.{name.replace('-', '_')}"
     return import_module(f"muarl_worlds.{package}.intents")
 
 
@@ -117,6 +118,17 @@ def play(
 def expert(name: str | Environment, tasks: Sequence[Task], size: str = "medium", **errors: float) -> list[Episode]:
     make = (env(name) if isinstance(name, str) else name).expert
     return play(name, ExpertAgent(ErrorProfile(**errors), make=make), tasks, size)
+
+
+def writes(name: str) -> set[str]:
+    """The names of a service's tools that write."""
+    return {tool for tool, kind in service(name).tool_kinds.items() if kind == "write"}
+
+
+def tables(name: str, seed: str, size: str) -> Tables:
+    """A made world."""
+    called = service(name)
+    return Worlds(called).made(seed, "train", called.size(size))[0]
 
 
 def mean(episodes: Sequence[Episode]) -> float:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,15 @@ from typing import Any
 
 PATIENCE = 120.0
 """Seconds after which a test gives up."""
+
+
+def in_threads(work: Callable[[int], Any], count: int = 8) -> None:
+    """``work(0)``, ``work(1)`` and so on, each in a thread of its own, to their ends."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def alive(pid: int) -> bool:

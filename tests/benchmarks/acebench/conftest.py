@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 
 from muarl.domains.tasks import Task
-from muarl_worlds import install
 from muarl_worlds.acebench.official.tasks import task_from_json
 
 
 @pytest.fixture(scope="module")
-def official_acebench(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def official_acebench(module_data: Any) -> Path:
     """ACEBench's data, installed in a folder of their own."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    yield install.add("acebench", shared_data / "acebench")
-    patch.undo()
+    return module_data("acebench") / "acebench"
 
 
 def make_task(category: str = "multi_turn", language: str = "en", **changes: Any) -> Task:

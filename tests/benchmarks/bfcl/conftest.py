@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from muarl_worlds import install
-
 
 @pytest.fixture(scope="module")
-def official_bfcl(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def official_bfcl(module_data: Any) -> Path:
     """Both revisions, installed in a folder of their own."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("MUARL_DATA", str(tmp_path_factory.mktemp("data")))
-    yield install.add("bfcl", shared_data / "bfcl")
-    patch.undo()
+    return module_data("bfcl") / "bfcl"

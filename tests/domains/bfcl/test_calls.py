@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-import threading
 import warnings
 
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from muarl_worlds.bfcl.calls import MAX_LENGTH, argument_values, call_text, literal_call, parse
 from muarl_worlds.bfcl.environment import Instances, load_apis, tool_names
 from muarl_worlds.bfcl.expressions import MAX_WEIGHT, weight
+from support.waiting import in_threads
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "x"}}
 CONFIG = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": FILES}}}}
@@ -201,15 +201,11 @@ def test_what_is_parsed_is_not_changed_by_a_call():
 def test_threads_may_parse_at_once():
     found = []
 
-    def work():
+    def work(_):
         world = instances()
         found.append([world.execute(f"echo(content='\\d{n}')").error for n in range(40)])
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert found == [[False] * 40] * 8
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from muarl.basics.errors import ConfigError, DataError
@@ -11,6 +9,7 @@ from muarl.domains.tasks import Task
 from muarl.types.chat import ToolCall
 from muarl_worlds.bfcl.apis import CLASSES
 from muarl_worlds.bfcl.domain import Bfcl, classes_of, offered_specs, withheld
+from support.waiting import in_threads
 
 FILES = {"docs": {"type": "directory", "contents": {}}, "a.txt": {"type": "file", "content": "one"}}
 CONFIG = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": FILES}}}}
@@ -138,11 +137,7 @@ def test_a_thousand_episodes_of_one_task_do_not_touch_each_other():
         for number in range(first, 1000, 8):
             play(number)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert len(hashes) == 1000
     assert all(hashes[n] == fresh for n in hashes if n % 3 == 0)
     assert len({hashes[n] for n in hashes if n % 3}) == 14  # by the number of rounds and the file's name

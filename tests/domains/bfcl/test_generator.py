@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import combinations
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.generated import SPLITS
+from muarl.domains.tasks import Task
+from muarl.environments.registry import find
 from muarl.types.chat import ToolCall
 from muarl_worlds.bfcl import generator, pools
 from muarl_worlds.bfcl.calls import call_text, literal_call
@@ -92,7 +96,40 @@ def test_any_seed_split_and_number_gives_a_sound_task(seed, split, index, size):
     check_task(make_task(split, index, size=size, seed=seed), split, size)
 
 
+def test_unknown_splits_and_sizes_are_refused():
+    with pytest.raises(ValueError, match="split must be one of train, validation, test, not 'dev'"):
+        generator.tasks("dev", 1)
+    with pytest.raises(ValueError, match="size must be one of tiny, small, medium, official, not 'huge'"):
+        generator.tasks("test", 1, size="huge")
+    with pytest.raises(ConfigError, match="the sizes of .* are tiny, small, medium, official"):
+        find("bfcl-generated").make_domain("huge")
+
+
 # splits
+
+
+def chosen(task):
+    parts = zip(task.agenda["requests"], generator.combination(task), strict=True)
+    return {part for request, part in parts if RECIPES[request["kind"]].open}
+
+
+@pytest.mark.parametrize("size", ALL_SIZES)
+def test_the_splits_are_disjoint(size):
+    keys = {
+        "combination": lambda t: {generator.combination(t)},
+        "its first part, who calls or what for": lambda t: {generator.combination(t)[0]},
+        "scenario": lambda t: {t.scenario},
+        "gold": lambda t: {json.dumps([[a.name, a.arguments] for a in t.actions or ()])},
+        "chosen": chosen,
+    }
+    for what, key in keys.items():
+        found = [set().union(*map(key, made(size, split, 60))) for split in SPLITS]
+        assert all(found) and not any(a & b for a, b in combinations(found, 2)), what
+
+
+def test_a_combination_is_only_defined_for_generated_tasks():
+    with pytest.raises(ValueError, match="was not generated"):
+        generator.combination(Task("x", "bfcl", "", None))
 
 
 def test_each_split_gets_its_share_of_every_kind_that_may_come_first():

@@ -64,7 +64,13 @@ def drops_first(task):
     return (task.agenda["requests"][0]["then"] or {}).get("drop", False)
 
 
-@pytest.mark.parametrize("name", [*SERVICES, "retail", "airline"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name not in ("hotel", "bank", "retail") else ())
+        for name in (*SERVICES, "retail", "airline")
+    ],
+)
 def test_some_users_of_every_writing_intent_have_second_thoughts(name):
     if name in SERVICES:
         proposing = {i.name for i in service(name).intents if "propose=" in _source(i.plan)}

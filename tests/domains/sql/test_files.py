@@ -7,7 +7,6 @@ import pickle
 import sqlite3
 import subprocess
 import sys
-import threading
 import tracemalloc
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +22,7 @@ from muarl.rewards.state_changes import run_again
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
 from support.sqlite_shop import Shop, call, change, checksum, opened, rows_read, write_shop
+from support.waiting import in_threads
 
 
 @pytest.fixture
@@ -169,16 +169,12 @@ def test_threads_may_read_it_at_once(tmp_path: Path) -> None:
     base = opened(write_shop(tmp_path / "shop.sqlite", 3000))
     sums: list[tuple[int, float]] = []
 
-    def read() -> None:
+    def read(_) -> None:
         view = base.view()
         loop = sum(record["price"] for record in view["orders"].values())
         sums.append((len(view["orders"].where(customer_id=7)), loop))
 
-    threads = [threading.Thread(target=read) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(read, 6)
     assert sums == [(10, sum(n % 40 / 2 for n in range(3000)))] * 6
 
 

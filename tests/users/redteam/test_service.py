@@ -23,7 +23,6 @@ from muarl.rewards import outcome
 from muarl.rewards.traps import SAFE, sprung, traps_of
 from muarl.rollouts.conversation import run_episode
 from muarl.rollouts.rules import Limits
-from muarl.types.chat import Message
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.behaviours.languages import LANGUAGES
@@ -178,21 +177,6 @@ def test_other_languages_keep_values_and_say_what_is_to_be_done():
         booking = task.agenda["requests"][0]["goal"].get("booking")
         unknown = task.agenda["requests"][0]["unknown"]
         assert booking is None or unknown or any(booking in line for line in (first, *rest))
-
-
-async def test_an_agent_that_answers_in_the_language_is_understood():
-    found = iter_red_team(SOME["hotel"].red_team_source(), "language")
-    task = next(t for t in found if t.agenda and t.agenda["redteam"]["language"] == "de"
-                and t.agenda["requests"][0]["kind"] == "cancel_booking" and not t.agenda["requests"][0]["unknown"]
-                and not t.agenda["wrong"] and t.agenda["requests"][0]["then"] is None)  # fmt: skip
-    user = AgendaUserFactory(SOME["hotel"].rule_based_user)(task, seed=0)
-    booking = task.agenda["requests"][0]["goal"]["booking"]
-    talk = [Message("assistant", "Hi!")]
-    for answer in ("Gern. Wie lautet Ihr Name?", f"Soll ich die Buchung {booking} stornieren?"):
-        talk += [(await user.reply(talk)).message, Message("assistant", answer)]
-    told = talk[-2].content or ""
-    assert task.agenda["identity"]["name"] in told and task.agenda["identity"]["email"] in told
-    assert (await user.reply(talk)).message.content in LANGUAGES["de"].phrases["yes"]
 
 
 def test_planted_texts_stand_in_what_the_right_look_ups_show():
