@@ -18,7 +18,8 @@ from support.mcp import needs_server
 COUNT, MANY = 80, 200
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
 FEW = 12
-"""Tasks of environments on servers that are looked at in every run of the tests, at their smallest size; ``COUNT`` in the slow ones, at both."""
+"""Tasks of environments on servers that are looked at in every run of the tests, at their smallest size; ``COUNT`` in
+the slow ones, at both."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
 ALWAYS = {"retail-generated": 60, "telecom-generated": 100, "bfcl-generated": 60, "bank-generated": 60}

@@ -26,8 +26,8 @@ REHEARSED = [
         for size in ("tiny", "medium")
     ),
 ]
-"""Names, sizes and how many tasks are checked; the first in every run of the tests. Of mcp-sqlite's medium size it takes
-more: 10 of the first 40 are forbidden requests, in which doing nothing is right, and 14 of the first 120."""
+"""Names, sizes and how many tasks are checked; the first in every run of the tests. Of mcp-sqlite's medium size it
+takes more: 10 of the first 40 are forbidden requests, in which doing nothing is right, and 14 of the first 120."""
 everywhere = pytest.mark.parametrize("name", ON_SERVERS)
 
 
