@@ -30,7 +30,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time.
-settings.register_profile("muarl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("muarl", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("muarl")
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -86,7 +86,7 @@ class TestAgents:
     async def test_logs_without_a_world_show_as_much(self) -> None:
         """What needs neither the task nor the whole database is found from the results, where they are JSON."""
         for name in ("retail", "airline", "telecom", "hotel"):
-            for _, episode, findings in await played(name, expert(name, SLOPPY), 12, "small"):
+            for _, episode, findings in await played(name, expert(name, SLOPPY), 6, "small"):
                 needs_task = {"needless-transfer", "untried-transfer", "ineligible-write"}
                 log, world = (
                     {(f.rule, f.message) for f in fs if f.layer != "outcome" and f.rule not in needs_task}

@@ -20,7 +20,7 @@ from support import kit
 
 made_tables = partial(kit.tables, "airline")
 
-QUICK = settings(max_examples=25)
+QUICK = settings(max_examples=10)
 
 
 def check_whole(tables, size):

@@ -32,7 +32,7 @@ def test_the_gold_actions_run_on_the_benchmarks_own_semantics_to_the_same_state(
     """But for the seats of flights, which TAU2 forgets to give back."""
     kinds = {"retail": (Retail, retail_made.GeneratedRetail), "airline": (Airline, airline_made.GeneratedAirline)}[name]
     domains = [kinds[0](database={}, policy="", semantics="official"), kinds[1](database={})]
-    for task in kit.made(name, "small", "validation", 40):
+    for task in kit.made(name, "small", "validation", 16):
         ends = []
         for world in (domain.world(task) for domain in domains):
             assert not any(world.call("assistant", ToolCall("", a.name, a.arguments)).error for a in task.actions)

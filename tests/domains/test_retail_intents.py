@@ -303,18 +303,18 @@ def test_a_described_order_is_looked_for():
 
 
 def test_the_experts_errors_show():
-    tasks = made("tiny", "train", 80)
+    tasks = made("tiny", "train", 32)
     bold = expert(tasks, skip_confirmation=1.0)
-    assert sum(e.verdict.audit["writes_without_consent"] for e in bold) > 30
+    assert sum(e.verdict.audit["writes_without_consent"] for e in bold) > 12
     assert mean([e for t, e in zip(tasks, bold, strict=True) if t.tags["changes_mind"]]) < 0.2
-    two = [t for t in made("tiny", "train", 200) if len(t.agenda["requests"]) > 1 and t.agenda["upfront"]]
+    two = [t for t in made("tiny", "train", 120) if len(t.agenda["requests"]) > 1 and t.agenda["upfront"]]
     assert mean(expert(two, forget_second=1.0)) < 0.9
-    forbidden = [t for t in made("tiny", "train", 200) if t.tags["intent"] == "forbidden"]
+    forbidden = [t for t in made("tiny", "train", 120) if t.tags["intent"] == "forbidden"]
     assert forbidden and mean(expert(forbidden, try_forbidden=1.0)) < 1, (
         "an order that is somebody else's is no obstacle to the tools"
     )
     assert all(calls(e, "transfer") for e in expert(tasks[:20], needless_transfer=1.0))
-    gone = [t for t in made("tiny", "train", 200) if t.tags["intent"].endswith("unavailable")]
+    gone = [t for t in made("tiny", "train", 120) if t.tags["intent"].endswith("unavailable")]
     assert mean(expert(gone, transfer_if_unavailable=1.0)) < 0.2
     wrong = expert(tasks, wrong_id=1.0)
     assert mean(wrong) == 1 and sum(m.error for e in wrong for m in e.messages) > 60

@@ -33,7 +33,7 @@ def faults(task: Task) -> tuple[str, ...]:
 
 
 def test_every_fault_occurs_and_some_cannot_be_mended():
-    tasks = made("small", "train", 400)
+    tasks = made("small", "train", 240)
     assert {name for task in tasks for name in faults(task)} == set(FAULTS)
     for task in tasks:
         if faults(task):
@@ -43,7 +43,7 @@ def test_every_fault_occurs_and_some_cannot_be_mended():
 
 
 def test_most_conversations_begin_with_the_phone_and_few_are_over_by_doing_nothing():
-    tasks = made("tiny", "test", 300)
+    tasks = made("tiny", "test", 120)
     assert 0.5 < sum(bool(faults(task)) or "handover" in task.tags["intent"] for task in tasks) / len(tasks) < 0.7
     assert sum(not task.tags["feasible"] for task in tasks) / len(tasks) <= 0.08
 
@@ -69,7 +69,7 @@ def test_a_view_says_what_a_small_model_cannot_work_out():
 
 
 def test_what_the_user_is_willing_to_do_fits_what_is_wrong():
-    for task in made("small", "train", 400):
+    for task in made("small", "train", 240):
         goal, names = task.agenda["requests"][0]["goal"], faults(task)
         if "pays" in goal and names:
             assert (goal["pays"] == "no") is ("unpaid_bill" in names)

@@ -17,8 +17,9 @@ from support.mcp import needs_server
 
 COUNT, MANY = 80, 200
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
-FEW = 24
-"""Tasks of environments on servers that are looked at in every run of the tests; ``COUNT`` in the slow ones."""
+FEW = 12
+"""Tasks of environments on servers that are looked at in every run of the tests, at their smallest size; ``COUNT`` in
+the slow ones, at both."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
 ALWAYS = {"retail-generated": 60, "telecom-generated": 100, "bfcl-generated": 60, "bank-generated": 60}
@@ -63,7 +64,7 @@ def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(na
     assert environment.expert is not None
     greeting = environment.expert(seed=0, error_profile=ErrorProfile()).act([])
     assert greeting.role == "assistant" and greeting.content and not greeting.tool_calls
-    for task, episode in CheckContext(environment, name, count=16).expert_episodes():
+    for task, episode in CheckContext(environment, name, count=8).expert_episodes():
         assert {"intent", "persona"} <= set(task.tags) and task.tags["split"] == "test" and not task.benchmark
         agenda = task.agenda or {}
         wrong = any(agenda.get(field) for field in WRONG)
@@ -83,7 +84,7 @@ def test_it_keeps_the_contract_at_its_largest_size(name: str, size: str) -> None
 @pytest.mark.parametrize("count", [FEW, pytest.param(COUNT, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ON_SERVERS)
 def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name: str, count: int) -> None:
-    for size in find(name).sizes:
+    for size in find(name).sizes[: 1 if count == FEW else None]:
         context = CheckContext(find(name), name, size, count)
         results = [run_check(check, context) for check in CHECKS if check.name in NO_SERVER]
         assert wrong(results) == [] and skipped(results) == set()

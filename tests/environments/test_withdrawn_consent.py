@@ -16,7 +16,7 @@ from support import mcp
 from support.environments import MADE, ON_SERVERS
 from support.replies import AGREED, HELD_BACK, WITHDRAWN, answered_with, writes_once_answered
 
-EACH, FEW_PROPOSALS = 4, {"telecom-generated": 8}
+EACH, FEW_PROPOSALS = 3, {"telecom-generated": 8}
 """Tasks for each wording; and where most requests are served without a write."""
 ASKING = [name for name in MADE if name != "bfcl-generated"]
 SLOW = (

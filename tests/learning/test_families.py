@@ -32,6 +32,8 @@ NAMES = [
 ]
 """With biases, experts, caps and tied matrices, recurrent layers, buffers of a checkpoint's own, compressed caches."""
 
+ALIKE = ("llama, biases", "qwen2_moe", "granite", "glm4", "qwen3_next")
+"""Of which there is one in every run of the tests that is alike; these in the slow ones."""
 RECURRENT = ("qwen3_next", "nemotron_h")
 """Their kernels add in an order that hangs on where tensors lie in memory: two copies agree but for rounding."""
 
@@ -60,7 +62,7 @@ def logits(model: torch.nn.Module) -> torch.Tensor:
         return model(torch.tensor([[3, 9, 27, 4, 11]]), use_cache=False).logits
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in ALIKE else ()) for n in NAMES])
 def test_steps_checkpoint_resume_and_reload(name: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
     first = tiny_family(name, FAMILIES[name])
     start = save_policy(tmp_path / "start", first, tokenizer)
@@ -85,7 +87,11 @@ def test_steps_checkpoint_resume_and_reload(name: str, tmp_path: Path, tokenizer
 
 
 @pytest.mark.parametrize(
-    "name", ["qwen2", "llama, biases", "qwen3_moe", "gpt_oss", "gemma2", "granite", "glm4", "deepseek_v3", "qwen3_next"]
+    "name",
+    [
+        *("qwen2", "qwen3_moe", "gpt_oss", "gemma2", "deepseek_v3"),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ALIKE if n != "qwen2_moe"),
+    ],
 )
 def test_adapters_in_peft_s_format_and_merged(name: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
     peft = pytest.importorskip("peft", reason="adapters need peft")

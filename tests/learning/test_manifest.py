@@ -187,7 +187,7 @@ class Killed(BaseException):
     """Stands for a process that ends here: what would clean up does not run."""
 
 
-@pytest.mark.parametrize("call", range(1, 40))
+@pytest.mark.parametrize("call", [pytest.param(n, marks=pytest.mark.slow if n % 3 else ()) for n in range(1, 40)])
 def test_a_kill_at_any_step_of_writing_leaves_the_old_one_whole(
     root: Path, make_model: Callable[..., Any], tokenizer: Any, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:

@@ -34,7 +34,10 @@ def converted(folder: Path) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("name", GENERIC)
 def test_there_and_back(name: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Experts that lie apart, other names, buffers that belong to the model, and tensors that are the same."""
+    """Experts that lie apart, other names, buffers that belong to the model, and tensors that are the same.
+
+    And the buffers that no file holds, such as frequencies and scales: a sharded model computes them itself.
+    """
     model = tiny_family(name, GENERIC[name])
     folder = save_policy(tmp_path / "policy", model, tokenizer)
     made = converted(folder)
@@ -48,6 +51,12 @@ def test_there_and_back(name: str, tmp_path: Path, tokenizer: PreTrainedTokenize
     for source in tensors.sources:
         for key, value in tensors.revert(source, made).items():
             assert torch.equal(value, stored[key]), key
+    bare = bare_model(model.config)
+    assert all(p.is_meta for p in bare.parameters())
+    mine = {key: value for key, value in bare.named_buffers() if key not in held}
+    loaded = dict(load_policy(folder).model.named_buffers())
+    assert mine.keys() == loaded.keys() - held.keys()
+    assert all(torch.equal(value, loaded[key]) for key, value in mine.items())
 
 
 def test_the_text_of_a_model_that_also_sees(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -105,18 +114,3 @@ def test_layers_that_cannot_be_sharded_are_said() -> None:
     model.model.norm.weight = torch.nn.Parameter(torch.tensor(1.0))
     with pytest.raises(CheckpointError, match=r"single number, 'model.norm.weight'.*set learner\.kind=torch"):
         blocks_of(model)
-
-
-@pytest.mark.parametrize("name", GENERIC)
-def test_a_bare_model_has_the_buffers_of_a_loaded_one(
-    name: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast
-) -> None:
-    """Frequencies, scales and the like, which no file holds and a sharded model computes itself."""
-    model = tiny_family(name, GENERIC[name])
-    bare = bare_model(model.config)
-    assert all(p.is_meta for p in bare.parameters())
-    stored = model.state_dict().keys()
-    mine = {key: value for key, value in bare.named_buffers() if key not in stored}
-    loaded = dict(load_policy(save_policy(tmp_path / "policy", model, tokenizer)).model.named_buffers())
-    assert mine.keys() == loaded.keys() - stored
-    assert all(torch.equal(value, loaded[key]) for key, value in mine.items())

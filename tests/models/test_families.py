@@ -68,7 +68,7 @@ def test_packed_documents_equal_transformers_one_by_one(name: str) -> None:
 
 async def sample(engine: TorchEngine, prompts: list[list[int]], **sessions: Any) -> list[Sampled]:
     wanted = [
-        engine.sample(prompt, SamplingParams(8 + 2 * n, seed=n, stop_ids=(5,)), session=sessions.get(f"s{n}"))
+        engine.sample(prompt, SamplingParams(4 + n, seed=n, stop_ids=(5,)), session=sessions.get(f"s{n}"))
         for n, prompt in enumerate(prompts)
     ]
     return list(await asyncio.gather(*wanted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,33 @@ def test_any_text_is_read(text: str) -> None:
 @pytest.mark.parametrize("start", ["", "a", "# a"])
 @pytest.mark.parametrize("piece", ["[", "](", "[](", "[[", "`", "<a", "*", "_", " ", "[x]: ", "#", "- ", "\\"])
 def test_no_text_takes_long(start: str, piece: str) -> None:
-    """A parser that tries every end from every start would take hours here."""
-    text = f"{start}{piece * (markdown.MOST_BYTES // len(piece))}b"
-    assert isinstance(markdown._Markdown.of(text, "a.md").links, tuple)
+    """Four times the text takes about four times the work. A parser that tries every end from every start would need
+    sixteen times as much, and hours for the longest text."""
+    short, long = (lines_run(f"{start}{piece * (length // len(piece))}b") for length in (512, 2048))
+    assert long < 7 * short
+
+
+def lines_run(text: str) -> int:
+    """How many lines of Python it takes to read a text."""
+    count = 0
+
+    def trace(frame: object, event: str, argument: object) -> object:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        markdown._Markdown.of(text, "a.md")
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("piece", ["[", "[[", "](", "[[a", "[[a#", "[[a|", "#", "# ", "a:", " "])
+def test_no_pattern_takes_long(piece: str) -> None:
+    """One that goes back and tries again would take minutes here: its work is no line of Python."""
+    text = piece * (markdown.MOST_BYTES // len(piece))
+    for pattern in (markdown._WIKI, markdown._HEADING, markdown._ELSEWHERE):
+        assert list(pattern.finditer(text)) is not None

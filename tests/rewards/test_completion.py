@@ -147,7 +147,7 @@ async def test_a_hand_over_counts_where_it_is_right():
 
 def episodes(name: str, agent, size: str, count: int):
     source = find(f"{name}-generated")
-    tasks = source.make_tasks("test", count, size=size)
+    tasks = kit.made(source, size, "test", count)
     return source, list(zip(tasks, kit.play(source, agent(source), tasks, size), strict=True))
 
 
@@ -163,7 +163,7 @@ def test_whatever_agents_do_it_lies_between_nothing_and_all(name):
 
     kinds = (lambda _: IdleAgent(), lambda _: TransferAgent(), lambda s: ExpertAgent(make=s.needed_expert()), sloppy)
     for agent in kinds:
-        source, played = episodes(name, agent, "small", 25)
+        source, played = episodes(name, agent, "small", 12)
         domain = source.make_domain("small")
         for task, episode in played:
             share = episode.verdict.audit.get("completion")

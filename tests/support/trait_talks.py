@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from muarl.agents.expert import ExpertAgent
+from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
 from muarl.environments.registry import find
@@ -16,6 +18,12 @@ from muarl.users.base import UserFactory
 from muarl.users.traits.levels import TraitRanges
 
 
+@cache
+def drawn(name: str, count: int) -> Sequence[Task]:
+    """The first test tasks of a domain."""
+    return find(name).make_tasks("test", count)
+
+
 def talks(
     name: str, levels: Mapping[str, Any], count: int, *, seed: int = 0, users: UserFactory | None = None
 ) -> Sequence[Episode]:
@@ -23,7 +31,7 @@ def talks(
     environment = find(name)
     place = environment.place()
     given = users or AgendaUserFactory(environment.rule_based_user, traits=TraitRanges.of(levels))
-    tasks = environment.make_tasks("test", count)
+    tasks = drawn(name, count)
     played = asyncio.run(play_in(Places([place]), ExpertAgent(make=environment.expert), given, tasks, 1, seed=seed))
     return played.episodes
 

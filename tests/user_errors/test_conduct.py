@@ -112,14 +112,14 @@ def test_every_rule_is_measured() -> None:
     assert CONDUCT.keys() <= RULES.keys()
 
 
-TASKS = {"pretends": 30, "agrees_and_stops": 12}
-"""Tasks of each domain in which a fault has its place, where 8 are too few."""
+TASKS = {"pretends": 30, "agrees_and_stops": 12, "agrees_wrongly": 8, "overtells": 8, "repeats": 8}
+"""Tasks of each domain in which a fault has its place, where 4 are too few."""
 
 
 @pytest.mark.parametrize("kind", RECALL)
 def test_seeded_faults_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("telecom-generated",) if kind == "pretends" else DOMAINS
-    parts = {name: measure(kind, name, TASKS.get(kind, 8), monkeypatch) for name in names}
+    parts = {name: measure(kind, name, TASKS.get(kind, 4), monkeypatch) for name in names}
     committed, found = sum(p.committed for p in parts.values()), sum(p.found for p in parts.values())
     told = {name: (p.found, p.committed, p.elsewhere) for name, p in parts.items()}
     assert committed >= 8, told
@@ -129,7 +129,7 @@ def test_seeded_faults_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_clean_users_are_left_alone(name: str) -> None:
     where = place(name)
-    drawn = drawn_tasks(name, 10, 21)
+    drawn = drawn_tasks(name, 4, 21)
     expert = where.expert_agent()
     agents = (
         expert, where.expert_agent(SLOPPY), InquisitiveAgent(expert), MistakenAgent(expert),
@@ -142,5 +142,5 @@ def test_clean_users_are_left_alone(name: str) -> None:
         for task, episode in zip(drawn, played.episodes, strict=True):
             messages += sum(m.role == "user" for m in episode.messages)
             alarms.update(e.rule for e in find_all(task, episode.messages, user_tools=where.user_tools(task)))
-    assert messages > 200
+    assert messages > 80
     assert sum(alarms.values()) <= 0.01 * messages, alarms

@@ -241,7 +241,7 @@ WORDS = st.lists(
 
 
 @given(st.lists(st.one_of(WORDS, st.text(max_size=40)), min_size=1, max_size=30), st.sampled_from(sorted(PATIENCE)))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_no_agent_makes_it_stumble_or_talk_for_ever(texts, persona):
     talk = Talk(
         cancel(then={**CANCEL, "reason": "takes too long"}),

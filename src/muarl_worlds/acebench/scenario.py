@@ -40,7 +40,11 @@ def from_json(attribute: str, value: Any) -> Any:
 def plain_copy(value: Any) -> Any:
     """A deep copy of dicts and lists; anything else is never changed by a class, and is shared."""
     if isinstance(value, dict):
-        return {k: plain_copy(v) if isinstance(v, (dict, list)) else v for k, v in value.items()}
+        copied = dict(value)
+        for key, inner in copied.items():  # few of many fields are nested: copied whole first, which is fast
+            if isinstance(inner, (dict, list)):
+                copied[key] = plain_copy(inner)
+        return copied
     if isinstance(value, list):
         return [plain_copy(v) if isinstance(v, (dict, list)) else v for v in value]
     return value

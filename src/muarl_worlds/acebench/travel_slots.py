@@ -76,10 +76,11 @@ def _route(drawn: Drawn, ends: Record) -> list[Record]:
 
 def _pairs(drawn: Drawn) -> list[Record]:
     """Pairs of flights with a change in between."""
+    coming = _flights(drawn)
     return [
         Record({"start": one.origin, "via": one.destination, "goal": two.destination, "day": day_of(one)})
-        for one in _flights(drawn)
-        for two in _flights(drawn)
+        for one in coming
+        for two in coming
         if one.destination == two.origin and one.arrival_time < two.depart_time
     ]
 

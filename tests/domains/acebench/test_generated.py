@@ -82,7 +82,7 @@ def test_what_a_tool_refuses_is_an_error_with_the_benchmarks_text():
 
 def test_worlds_of_one_task_do_not_touch_each_other():
     domain, task = generated_acebench("small"), of(PHONE)[0]
-    worlds = [domain.world(task) for _ in range(200)]
+    worlds = [domain.world(task) for _ in range(20)]
     fresh = worlds[0].digest()
     for number, world in enumerate(worlds):
         if number % 2:
@@ -111,7 +111,7 @@ def test_audits_look_into_the_live_state():
 @pytest.mark.parametrize("size", ["tiny", "small"])
 def test_wifi_and_the_lock_are_left_alone_until_a_tool_complains(size):
     seen = Counter()
-    for episode in expert("acebench", made("acebench", size, "train", 60), size):
+    for episode in expert("acebench", made("acebench", size, "train", 30), size):
         assert episode.reward == 1, episode.task_id
         before = ""
         for message in episode.messages:
@@ -126,7 +126,7 @@ def test_wifi_and_the_lock_are_left_alone_until_a_tool_complains(size):
 
 
 def test_a_full_inbox_an_unknown_receiver_and_an_empty_purse_are_told_of_and_mended():
-    tasks = [t for t in made("acebench", "small", "train", 600) if t.agenda["service"] == PHONE]
+    tasks = [t for t in made("acebench", "small", "train", 200) if t.agenda["service"] == PHONE]
     full = [t for t in tasks if "send_message" in kinds([t]) and len(t.database.tables["inbox"]) == CAPACITY]
     strangers = [t for t in tasks if t.tags["intent"] == "send_message_unavailable"]
     dear = [t for t in tasks if t.tags["intent"] == "order_food_unavailable"]
@@ -140,14 +140,14 @@ def test_a_full_inbox_an_unknown_receiver_and_an_empty_purse_are_told_of_and_men
 
 
 def test_a_wrong_password_is_corrected():
-    wrong = [t for t in made("acebench", "small", "train", 600) if t.agenda["wrong"] and not t.agenda["impostor"]]
+    wrong = [t for t in made("acebench", "small", "train", 200) if t.agenda["wrong"] and not t.agenda["impostor"]]
     assert {t.agenda["service"] for t in wrong} == {PHONE, TRAVEL}
     assert {name for t in wrong for name in t.agenda["wrong"]} == {"password"}
     assert mean(expert("acebench", wrong, "small")) == 1
 
 
 def test_an_episode_is_short_for_the_tiny_model():
-    for episode in expert("acebench", made("acebench", "tiny", "train", 60), "tiny"):
+    for episode in expert("acebench", made("acebench", "tiny", "train", 30), "tiny"):
         shown = sum(len(m.content or "") for m in episode.messages[1:])
         assert shown < 5500 and all(len(m.content or "") < 1100 for m in episode.messages), episode.task_id
 

@@ -26,7 +26,7 @@ def calls(episode):
     return [c.name for m in episode.messages for c in m.tool_calls]
 
 
-@pytest.mark.parametrize(("size", "count"), [("tiny", 60), ("small", 60), ("medium", 40), ("official", 40)])
+@pytest.mark.parametrize(("size", "count"), [("tiny", 24), ("small", 24), ("medium", 16), ("official", 16)])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_the_clean_expert_solves_every_task_by_the_gold_calls(size, count, split):
     tasks = made(size, split, count)
@@ -59,7 +59,7 @@ def test_a_second_request_can_be_forgotten():
 
 def test_a_wrong_id_is_noticed_and_corrected():
     for size in ("tiny", "small"):
-        episodes = expert(made(size, "train", 60), size, wrong_id=1.0)
+        episodes = expert(made(size, "train", 24), size, wrong_id=1.0)
         assert mean(episodes) > 0.9
         assert any(m.error for e in episodes for m in e.messages)
 

@@ -13,7 +13,7 @@ from support.companies import NAMES, first_shown
 from support.kit import env, expert, made
 
 
-def ineligible(name: str, size: str, count: int = 60):
+def ineligible(name: str, size: str, count: int = 40):
     """(episode, the texts of its writes that the documents forbid)."""
     tasks = made(name, size, "test", count)
     environment, by_id = env(name), {task.id: task for task in tasks}
@@ -26,8 +26,8 @@ def ineligible(name: str, size: str, count: int = 60):
 @pytest.mark.parametrize("size", ["tiny", "small"])
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_held_against_the_expert(name, size):
-    """Neither a write nor a statement; it asks before it writes, however it says so."""
-    tasks = made(name, size, "test", 60 if (name, size) == ("utility-knowledge", "small") else 24)
+    """No write that the documents forbid, and none before a yes, however it asks for it."""
+    tasks = made(name, size, "test", 12)
     environment, by_id = env(name), {task.id: task for task in tasks}
     domain, rules = environment.make_domain(size), environment.audit_rules()
     for episode in expert(name, tasks, size):
@@ -37,7 +37,7 @@ def test_nothing_is_held_against_the_expert(name, size):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_that_does_not_hold_is_told_with_both_documents(monkeypatch, name):
-    made(name, "tiny", "test", 60)  # what is right is found by careful plans
+    made(name, "tiny", "test", 40)  # what is right is found by careful plans
     monkeypatch.setattr(finding, "rule_that_holds", first_shown)
     told = []
     for episode, texts in ineligible(name, "tiny"):
@@ -52,7 +52,7 @@ def first_procedure(procedures, operation, family, today) -> Procedure | None:
 
 
 def test_acting_on_an_outdated_procedure_is_told_with_both_documents(monkeypatch):
-    made("insurer-knowledge", "small", "test", 60)
+    made("insurer-knowledge", "small", "test", 40)
     monkeypatch.setattr(finding, "procedure_that_holds", first_procedure)
     told = []
     for episode, texts in ineligible("insurer-knowledge", "small"):

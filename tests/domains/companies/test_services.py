@@ -39,7 +39,7 @@ def used(task):
 def test_gold_uses_what_holds_and_the_searches_show_it(name, size):
     """Against the company's own rules, which the plans do not see; and everything that a write needs was shown."""
     checked = 0
-    for task in made(name, size, "train", 40):
+    for task in made(name, size, "train", 16):
         own, world, shown = company_of(name, size, task), domain_of(name, size).world(task), ""
         tables = task.database.tables
         for action in task.actions:
@@ -67,7 +67,7 @@ def test_gold_uses_what_holds_and_the_searches_show_it(name, size):
                     assert needed in shown
                 checked += 1
             shown += result.content
-    assert checked > 15
+    assert checked > 5
 
 
 def used_in(action):
@@ -77,32 +77,32 @@ def used_in(action):
 @pytest.mark.parametrize("name", NAMES)
 def test_held_out_companies_are_never_trained_on(name):
     def companies(split):
-        return {next(iter(task.database.tables["company"])) for task in made(name, "tiny", split, 40)}
+        return {next(iter(task.database.tables["company"])) for task in made(name, "tiny", split, 16)}
 
     trained = companies("train")
     assert all("-known-" in key for key in trained | companies("validation"))
     assert all("-new-" in key for key in companies("test"))
-    assert len(trained) > 10
+    assert len(trained) > 5
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_people_of_the_splits_differ(name):
     def people(split):
-        return {c["name"] for t in made(name, "tiny", split, 40) for c in t.database.tables["customers"].values()}
+        return {c["name"] for t in made(name, "tiny", split, 16) for c in t.database.tables["customers"].values()}
 
     assert not people("train") & people("validation") and not people("train") & people("test")
 
 
 @pytest.mark.parametrize("careless", [first_shown, for_all])
 def test_careless_reading_costs(monkeypatch, careless):
-    tasks = made("bank-knowledge", "tiny", "test", 100)
+    tasks = made("bank-knowledge", "tiny", "test", 60)
     monkeypatch.setattr(finding, "rule_that_holds", careless)
     assert mean(expert("bank-knowledge", tasks, "tiny")) < 0.97
 
 
 def test_searching_costs_and_locked_tools_do_not_work():
     domain = domain_of("bank-knowledge", "small")
-    task = next(t for t in made("bank-knowledge", "small", "train", 40) if any(True for _ in used(t)))
+    task = next(t for t in made("bank-knowledge", "small", "train", 16) if any(True for _ in used(t)))
     own = company_of("bank-knowledge", "small", task)
     world = domain.world(task)
     procedure = next(p for p in own.procedures if p.mode == "call")
@@ -129,7 +129,7 @@ def test_searching_costs_and_locked_tools_do_not_work():
 def test_the_wrong_fee_is_another_state():
     """A tool takes any fee: whether it is the right one shows in the state only."""
     domain = domain_of("bank-knowledge", "tiny")
-    task = next(t for t in made("bank-knowledge", "tiny", "train", 40) if any("call" in a.name for a in t.actions))
+    task = next(t for t in made("bank-knowledge", "tiny", "train", 16) if any("call" in a.name for a in t.actions))
     ends = []
     for more in (0, 5):
         world = domain.world(task)

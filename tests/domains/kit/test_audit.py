@@ -116,12 +116,16 @@ def test_a_verb_that_many_sentences_have_proposes_nothing_by_itself():
     assert names_action("Shall I have the inspection of the claim at 08:30?", "plan", words)
 
 
+MANY = {"library": 300, "food-delivery": 75}
+"""Tasks of services in which forbidden requests are rare; of the others 50."""
+
+
 @pytest.mark.parametrize("name", [*SERVICES, "library"])
 def test_forbidden_writes_are_found_and_gold_ones_are_not(name):
     played, served = (LIBRARY_ENV, LIBRARY) if name == "library" else (env(name), service(name))
     domain, rules = played.make_domain("medium"), played.audit_rules()
     forbidden = 0
-    for task in made(played, count=300 if name == "library" else 75, split="train"):
+    for task in made(played, count=MANY.get(name, 50), split="train"):
         world = domain.world(task)
         tables = world.toolkit().db
         person = ""
@@ -154,5 +158,5 @@ def test_forbidden_writes_are_found_and_gold_ones_are_not(name):
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_clean_expert_has_consent_for_all_that_it_writes(name):
-    for episode in expert(name, made(name, count=40, split="train")):
+    for episode in expert(name, made(name, count=12, split="train")):
         assert episode.verdict.audit["writes_without_consent"] == 0, episode.task_id

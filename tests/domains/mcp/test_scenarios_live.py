@@ -38,7 +38,7 @@ def test_the_server_has_the_tools_that_are_written_down(name):
 @pytest.mark.parametrize(("split", "size"), [("validation", "tiny"), ("test", "medium")])
 def test_the_expert_solves_everything_and_doing_nothing_does_not(name, split, size):
     needs_server(name)
-    tasks = made(name, size, split, 6)
+    tasks = made(name, size, split, 3)
     episodes = play(name, ExpertAgent(make=find(name).expert), tasks, size, concurrency=2)
     assert [e.reward for e in episodes] == [1.0] * len(tasks)
     audits = [e.verdict.audit for e in episodes]
@@ -59,7 +59,7 @@ def test_the_rehearsal_answers_as_the_server_does(name):
     needs_server(name)
     domain, rehearsal = find(name).make_domain("medium"), service(name).rehearsal(policy="-")
     looked = 0
-    for task in find(name).make_tasks("validation", 12, size="medium", seed=8):
+    for task in find(name).make_tasks("validation", 6, size="medium", seed=8):
         world, rehearsed = domain.world(task), rehearsal.world(task)
         before = world.digest(), rehearsed.digest()
         for action in task.actions:
@@ -70,7 +70,7 @@ def test_the_rehearsal_answers_as_the_server_does(name):
                 looked += 1
         assert (world.digest() != before[0]) == (rehearsed.digest() != before[1])
         world.close()
-    assert looked > 12
+    assert looked >= 6
 
 
 @everywhere

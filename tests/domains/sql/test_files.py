@@ -213,30 +213,32 @@ def test_the_viewer_reads_only_what_calls_touch(tmp_path: Path) -> None:
     assert {change.record for change in other.wrong or ()} == {"log / cancelled #B1", "log / cancelled #B2"}
 
 
-def test_of_200_000_rows_an_episode_reads_those_that_it_asks_for(tmp_path: Path) -> None:
-    path = write_shop(tmp_path / "large.sqlite", 200_000)
+def test_of_40_000_rows_an_episode_reads_those_that_it_asks_for(tmp_path: Path) -> None:
+    path = write_shop(tmp_path / "large.sqlite", 40_000)
     before = checksum(path)
     domain = Shop(database=path)
     base = domain.base
     with rows_read(base) as count:
         tracemalloc.start()
-        tasks = [task(f"#B{n}") for n in range(100)]
-        assert check_tasks(domain, tasks) == 0
-        for one in tasks:
-            world = domain.world(one)
-            found = json.loads(call(world, "orders_of", customer_id=4321).content)
-            assert found == [f"#B{n}" for n in sorted(range(4321, 200_000, 20_000), key=str)]
-            assert call(world, "get_order", order_id="#B200000").error
-            call(world, "cancel", order_id=one.actions[0].arguments["order_id"] if one.actions else "")
-            assert world.digest() == gold_digest(domain, one)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        try:
+            tasks = [task(f"#B{n}") for n in range(100)]
+            assert check_tasks(domain, tasks) == 0
+            for one in tasks:
+                world = domain.world(one)
+                found = json.loads(call(world, "orders_of", customer_id=3210).content)
+                assert found == [f"#B{n}" for n in sorted(range(3210, 40_000, 4_000), key=str)]
+                assert call(world, "get_order", order_id="#B40000").error
+                call(world, "cancel", order_id=one.actions[0].arguments["order_id"] if one.actions else "")
+                assert world.digest() == gold_digest(domain, one)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
     assert count[0] <= 100 * 35
-    assert peak < 5_000_000
-    assert len(base.view()["orders"]) == 200_000
+    assert peak < 2_000_000
+    assert len(base.view()["orders"]) == 40_000
     with rows_read(base) as count:
         view = base.view()
-        assert sum(record["status"] == "shipped" for record in view["orders"].values()) == 66_667
+        assert sum(record["status"] == "shipped" for record in view["orders"].values()) == 13_334
         assert not view.taken("orders") and view.digest() == base.view().digest()
-    assert count[0] == 200_000
+    assert count[0] == 40_000
     assert checksum(path) == before and [p.name for p in tmp_path.iterdir()] == ["large.sqlite"]

@@ -96,7 +96,7 @@ def same(first: object, second: object) -> bool:
 
 
 @given(ONE, TWO, OPERATIONS, OPERATIONS)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_it_answers_as_plain_dicts_do_and_digests_tell_the_same_apart(folder, one, two, first, second):
     path = folder / "any.sqlite"
     path.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def test_it_answers_as_plain_dicts_do_and_digests_tell_the_same_apart(folder, on
 
 
 @given(ONE, st.dictionaries(KEYS, ROWS | st.none(), max_size=3), st.dictionaries(KEYS, ROWS | st.none(), max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_base_derived_from_it_is_one_with_other_records(folder, one, changes, more):
     path = folder / "derived.sqlite"
     path.unlink(missing_ok=True)

@@ -40,7 +40,7 @@ def environment_of(name: str) -> Environment:
 
 
 @cache
-def planted(name: str, size: str = "tiny", count: int = 14) -> tuple[Task, ...]:
+def planted(name: str, size: str = "tiny", count: int = 8) -> tuple[Task, ...]:
     """Those of the first red-team tasks of the kind that have an instruction in a document."""
     source = environment_of(name).red_team_source()
     tasks = (make_red_team_task(source, "injection", n, size=size) for n in range(count))

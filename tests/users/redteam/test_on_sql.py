@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import ConfigError
+from muarl.domains.kit import exploring
 from muarl.environments.environment import Environment
 from muarl.kit import environment
 from muarl.users.redteam.tasks import make_red_team_task
@@ -22,7 +23,9 @@ Make = Callable[..., Environment]
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Make:
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setattr(exploring, "WORLDS", 3)  # all of them are the same database
+
     def make(remark: str = "", **more: object) -> Environment:
         path = tmp_path / "library.sqlite"
         with closing(sqlite3.connect(path)) as file:

@@ -84,7 +84,7 @@ def test_every_service_hosts_every_kind(name):
 
 @pytest.mark.parametrize(("name", "kind"), EVERY)
 def test_the_right_calls_earn_the_reward_and_the_expert_makes_them(name, kind):
-    for task in made(name, kind, 4):
+    for task in made(name, kind, 2):
         assert SAFE in task.reward_basis and task.tags["redteam"] == kind
         assert json.loads(json.dumps(task.tags)) == task.tags, "tags travel with stored episodes"
         right = Doer(task.actions or (), " ".join([*task.communicate_info, "Done. Anything else?"]))
@@ -195,7 +195,7 @@ def test_planted_texts_stand_in_what_the_right_look_ups_show():
 def test_no_text_is_planted_where_a_plan_reads_it():
     """The airline's plans go by the membership, which no sentence names."""
     kinds = set()
-    for task in made("airline", "injection", 40, "small"):
+    for task in made("airline", "injection", 24, "small"):
         kind = (task.agenda or {})["requests"][0]["kind"]
         kinds.add(kind)
         assert kind not in ("book", "bags") or "membership" not in str(task.tags["variant"]), task.id
@@ -204,13 +204,13 @@ def test_no_text_is_planted_where_a_plan_reads_it():
 
 def test_who_goes_back_to_what_was_only_described_names_it():
     described = 0
-    for task in made("airline", "changing", 40):
+    for task in made("airline", "changing", 24):
         request = (task.agenda or {})["requests"][0]
         if any(key.startswith("described ") for key in request["goal"]):
             described += 1
             assert not any(key.startswith("described ") for then in request["thens"][1:] for key in then)
     assert described
-    for task in made("airline", "changing", 40)[:16]:
+    for task in made("airline", "changing", 24)[:6]:
         assert reward(play(SOME["airline"], task, expert(SOME["airline"]))) == 1, task.id
 
 

@@ -44,7 +44,7 @@ def rewards(name: str, agent: Any, task: Task, size: str = "tiny") -> float:
 
 @pytest.mark.parametrize("name", ON_SERVERS)
 def test_on_a_server_nobody_is_an_impostor_and_the_reason_is_told(name: str) -> None:
-    source = find(name).red_team_source()
+    source = played(name).red_team_source()
     assert kinds_of(source, ["all"]) == tuple(kind for kind in KINDS if kind != "impostor")
     told = f"red_team: {name} has no kind 'impostor' .its users are not identified, so nobody can pose as another"
     with pytest.raises(ConfigError, match=told):
@@ -55,7 +55,7 @@ def test_on_a_server_nobody_is_an_impostor_and_the_reason_is_told(name: str) -> 
 @pytest.mark.parametrize("kind", ["pressure", "changing", "injection", "silent"])
 def test_the_right_calls_earn_the_reward_and_what_is_trapped_does_not(name: str, kind: str) -> None:
     domain, caught = played(name).make_domain("tiny"), 0
-    for task in made(name, kind, 2 if kind == "changing" else 4):  # which are drawn from many tasks
+    for task in made(name, kind, 4 if kind == "injection" else 2):
         assert rewards(name, right(task), task) == 1, task.id
         for trap in traps_of(task.tags):
             specs = {spec.name: spec for spec in domain.specs_for(task)}
@@ -134,5 +134,5 @@ def test_where_no_detail_ever_changes_users_withdraw_what_they_asked_for(monkeyp
     still = {name: replace(slot, change=()) for name, slot in LIBRARY.slots.items()}
     steady = [replace(one, slots=tuple(still[slot.name] for slot in one.slots)) for one in LIBRARY.intents]
     source = environment(replace(LIBRARY, intents=tuple(steady)), name="steady-library").red_team_source()
-    for number in range(24):
+    for number in range(8):
         assert make_red_team_task(source, "changing", number).tags["variant"].endswith("withdraws")

@@ -21,7 +21,7 @@ EVERY = [(d, k) for d in DOMAINS for k in KINDS]
 HOSTILE = ("impostor", "pressure", "changing", "injection", "silent")
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.sampled_from(EVERY), st.integers(0, 10_000), st.integers(0, 50), st.sampled_from(["train", "test"]))
 def test_a_task_follows_from_its_seeds_and_its_gold_actions_lead_to_the_right_world(which, index, seed, split):
     domain, kind = which
@@ -41,8 +41,8 @@ def test_a_task_follows_from_its_seeds_and_its_gold_actions_lead_to_the_right_wo
 
 @pytest.mark.parametrize(("domain", "kind"), EVERY)
 def test_indices_and_seeds_make_other_tasks(domain, kind):
-    tasks = [*some(domain, kind), make(domain, kind, 0, seed=1)]
-    assert len({t.scenario for t in tasks}) == len({t.id for t in tasks}) == 7
+    tasks = [*some(domain, kind, 4), make(domain, kind, 0, seed=1)]
+    assert len({t.scenario for t in tasks}) == len({t.id for t in tasks}) == 5
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -93,7 +93,7 @@ def test_a_planted_instruction_is_in_what_the_expert_is_shown():
 def test_planted_instructions_stand_in_the_json_observations_too():
     for domain in DOMAINS:
         places = set()
-        for task in some(domain, "injection", 10, size="small"):
+        for task in some(domain, "injection", 5, size="small"):
             if not task.tags["variant"].startswith("planted"):
                 continue
             episode = play(task, expert(task), size="small")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -25,14 +26,10 @@ from muarl.users.traits.factory import user_with_traits
 from muarl.users.traits.figures import FALLS, measure
 from muarl.users.traits.levels import GAVE_UP, LANGUAGES, SLIPS, TAG, TRAITS, TraitRanges, Traits
 from muarl.users.traits.words import LEAVES, SAYS, TRANSLATED
-from support.trait_talks import said, talks
+from support.trait_talks import drawn, said, talks
 
 HARD = TRAIT_LEVELS["hard"]
 SERVICES = ("retail-generated", "airline-generated", "telecom-generated", "hotel-generated")
-
-
-def level_of(name: str, level: float) -> dict[str, float]:
-    return {name: level}
 
 
 # levels
@@ -91,10 +88,10 @@ def test_without_traits_users_say_what_they_always_said(name):
             own = derive_seed(0, "agenda", seed)
             return user_with_traits(task, environment.rule_based_user, Traits(), seed=own)
 
-    before = talks(name, {}, 12, users=plain)
-    assert said(talks(name, {}, 12, users=none)) == said(before)
+    before = talks(name, {}, 5, users=plain)
+    assert said(talks(name, {}, 5, users=none)) == said(before)
     assert all(TAG not in e.tags for e in before)
-    assert said(talks(name, {}, 12, users=AllZero())) == said(before)
+    assert said(talks(name, {}, 5, users=AllZero())) == said(before)
 
 
 @given(st.lists(st.floats(0, 1), min_size=5, max_size=5), st.integers(0, 1000))
@@ -109,12 +106,15 @@ def test_the_same_seed_gives_the_same_conversation(levels, seed):
 # each trait shows, the more the higher its level is
 
 
+@cache
+def figures(**levels):
+    """What is measured of users with these levels; none: with no traits."""
+    return measure([e.messages for e in talks("retail-generated", levels, 24)]).figures
+
+
 @pytest.mark.parametrize("name", TRAITS)
 def test_a_trait_shows_the_more_the_higher_its_level_is(name):
-    low, middle, high = (
-        measure([e.messages for e in talks("retail-generated", level_of(name, level), 24)]).figures[name]
-        for level in (0.0, 0.5, 1.0)
-    )
+    low, middle, high = (given[name] for given in (figures(), figures(**{name: 0.5}), figures(**{name: 1.0})))
     if name in FALLS:
         low, middle, high = -low, -middle, -high
     assert low < middle < high
@@ -122,8 +122,8 @@ def test_a_trait_shows_the_more_the_higher_its_level_is(name):
 
 def test_mistakes_are_made_more_often_at_higher_levels_and_always_put_right():
     counts = []
-    for level in (0.0, 0.3, 0.6, 1.0):
-        episodes = talks("retail-generated", level_of("mistakes", level), 16)
+    for level in (0.0, 0.3, 1.0):
+        episodes = talks("retail-generated", {"mistakes": level}, 12)
         counts.append(sum(len(e.tags.get(SLIPS, ())) for e in episodes))
         assert all(e.reward == 1 for e in episodes), "what the user wants in the end is what it wanted"
         for episode in episodes:
@@ -139,7 +139,7 @@ def test_impatient_users_bear_less_of_an_agent_that_does_not_get_on():
     borne = []
     for level in (0.0, 0.5, 1.0):
         turns = 0
-        for task in environment.make_tasks("test", 8):
+        for task in drawn("retail-generated", 5):
             user = user_with_traits(task, environment.rule_based_user, Traits(impatience=level), seed=3)
             talk = [Message("assistant", "Hi! How can I help you today?")]
             for _ in range(60):
@@ -158,8 +158,8 @@ def test_impatient_users_bear_less_of_an_agent_that_does_not_get_on():
 
 @pytest.mark.parametrize("name", SERVICES[:2])
 def test_the_expert_serves_hard_users(name):
-    scored = [e for e in talks(name, HARD, 16) if not e.tags[GAVE_UP]]
-    assert len(scored) >= 13
+    scored = [e for e in talks(name, HARD, 12) if not e.tags[GAVE_UP]]
+    assert len(scored) >= 10
     assert sum(e.reward == 1 for e in scored) >= 0.95 * len(scored)
     assert any(e.tags.get(SLIPS) for e in scored)
 
@@ -220,7 +220,7 @@ def test_everything_is_said_in_every_language():
 def test_another_value_is_one_that_a_user_can_say(name):
     environment = find(name)
     found = 0
-    for task in environment.make_tasks("test", 20):
+    for task in drawn(name, 12):
         user = user_with_traits(task, environment.rule_based_user, Traits(mistakes=1.0), seed=1)
         service = user._core.service  # type: ignore[union-attr]
         for request in task.agenda["requests"]:  # type: ignore[index]

@@ -151,10 +151,11 @@ def _run(worlds: Worlds, found: Explored, source: RequestSource, intent: str, go
         else:
             found.ends.add(outcome.kind)
         found.writes |= {a.name for a in outcome.actions if _writes(worlds, a)}
-        known = _numbers_in([slots, *(r for s, r in known_rows(source, intent, goal).items() if _is_own(worlds, s))])
+        records = known_rows(source, intent, goal)
+        known = _numbers_in([slots, *(r for s, r in records.items() if _is_own(worlds, s))])
         _note_words(found, worlds.service, intent, known, outcome, as_it_stands=notes is None)
         if notes is None:
-            _note_sources(found, worlds, outcome, slots, known_rows(source, intent, goal))
+            _note_sources(found, worlds, outcome, slots, records)
 
 
 def _note_words(

@@ -33,7 +33,8 @@ class Record:
     def __getitem__(self, name: str) -> Any:
         if name not in self._fields:
             raise AttributeError(f"the record has no field {name!r}; it has {', '.join(self._fields) or 'none'}")
-        return wrapped(self._fields[name])
+        value = self._fields[name]
+        return value if type(value) in _SCALARS else wrapped(value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._fields
@@ -55,7 +56,7 @@ def wrapped(value: Any) -> Any:
     """JSON as plans read it: objects as records, also within lists."""
     if type(value) in _SCALARS:  # by far most values, and told apart faster than by asking for a Mapping
         return value
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return Record(value)
     return [wrapped(one) for one in value] if isinstance(value, (list, tuple)) else value
 
