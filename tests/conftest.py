@@ -28,8 +28,9 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time.
-settings.register_profile("muarl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time. Half as
+# many as usual: they are other ones in every run.
+settings.register_profile("muarl", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("muarl")
 
 REPOSITORY = Path(__file__).resolve().parents[1]

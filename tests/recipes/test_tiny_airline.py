@@ -15,7 +15,7 @@ from support.airline import AIRLINE, expert, made
 
 @pytest.fixture(scope="module")
 def episodes():
-    return expert(made("tiny", "train", 150))
+    return expert(made("tiny", "train", 60))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from support.telecom import TELECOM, made, play
 
 @pytest.fixture(scope="module")
 def episodes():
-    return play(made("tiny", "train", 150))
+    return play(made("tiny", "train", 60))
 
 
 @pytest.fixture(scope="module")
