@@ -34,8 +34,9 @@ class Import:
     top: bool
 
 
-def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
+def imports_of(text: str, package: str) -> Iterator[Import]:
     """All imports of a module. ``package``: its own, for relative ones."""
+    calls = "import_module" in text  # without them there is nothing to find in expressions
 
     def walk(node: ast.AST, top: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -54,13 +55,13 @@ def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
                 if called == "import_module" and child.args and isinstance(child.args[0], ast.Constant):
                     yield Import(str(child.args[0].value), False)
                 yield from walk(child, top)
-            else:
+            elif calls or not isinstance(child, ast.expr):
                 function_or_types = isinstance(
                     child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
                 ) or _types_only(child)
                 yield from walk(child, top and not function_or_types)
 
-    yield from walk(tree, True)
+    yield from walk(ast.parse(text), True)
 
 
 def _types_only(node: ast.AST) -> bool:
@@ -102,13 +103,14 @@ def read(source: Path) -> House:
         for root in ROOTS
         for file in sorted((source / "src" / root).rglob("*.py"))
     }
-    lines = {name: len(file.read_text().splitlines()) for name, file in files.items()}
+    texts = {name: file.read_text() for name, file in files.items()}
+    lines = {name: len(text.splitlines()) for name, text in texts.items()}
     house = House(lines, {}, {})
     top: dict[str, set[str]] = {}
     every: dict[str, set[str]] = {}
     for name, file in files.items():
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        found = [(house.module_of(one.name), one.top) for one in imports_of(ast.parse(file.read_text()), package)]
+        found = [(house.module_of(one.name), one.top) for one in imports_of(texts[name], package)]
         every[name] = {module for module, _ in found if module and module != name}
         top[name] = {module for module, at_once in found if module and module != name and at_once}
     return House(lines, top, every)
@@ -166,7 +168,6 @@ that defines it."""
 
 
 _FROM = re.compile(r"^(?P<indent> *)from (?P<module>[\w.]+) import (?P<names>\([^)]*\)|[^\n#]*)", re.MULTILINE)
-_CONDITION = re.compile(r"^(if|else|elif)\b.*:$")
 
 
 def borrowed_names(source: Path, folders: Iterable[str] = ("src", "tests", "examples", "benches")) -> list[str]:
@@ -210,7 +211,7 @@ def _imported_names(text: str) -> dict[str, str]:
         if module.split(".")[0] in ROOTS and module not in FACADES and len(statement["indent"]) in (0, 4):
             if statement["indent"]:
                 outer = [line for line in text[: statement.start()].splitlines() if line[:1] not in ("", " ", "#", ")")]
-                if not outer or not _CONDITION.match(outer[-1]):
+                if not outer or not outer[-1].startswith(("if ", "elif ", "else:")):
                     continue
             names |= {called: module for _, called in _names(statement["names"])}
     return names
