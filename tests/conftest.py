@@ -13,6 +13,8 @@ from pathlib import Path
 # nothing in a test may reach for a model hub.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is one worker a core
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 # What a person or a CI has set for other purposes must not change what a test sees.
