@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -33,8 +34,9 @@ class Import:
     top: bool
 
 
-def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
+def imports_of(text: str, package: str) -> Iterator[Import]:
     """All imports of a module. ``package``: its own, for relative ones."""
+    calls = "import_module" in text  # without them there is nothing to find in expressions
 
     def walk(node: ast.AST, top: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -53,13 +55,13 @@ def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
                 if called == "import_module" and child.args and isinstance(child.args[0], ast.Constant):
                     yield Import(str(child.args[0].value), False)
                 yield from walk(child, top)
-            else:
+            elif calls or not isinstance(child, ast.expr):
                 function_or_types = isinstance(
                     child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
                 ) or _types_only(child)
                 yield from walk(child, top and not function_or_types)
 
-    yield from walk(tree, True)
+    yield from walk(ast.parse(text), True)
 
 
 def _types_only(node: ast.AST) -> bool:
@@ -101,13 +103,14 @@ def read(source: Path) -> House:
         for root in ROOTS
         for file in sorted((source / "src" / root).rglob("*.py"))
     }
-    lines = {name: len(file.read_text().splitlines()) for name, file in files.items()}
+    texts = {name: file.read_text() for name, file in files.items()}
+    lines = {name: len(text.splitlines()) for name, text in texts.items()}
     house = House(lines, {}, {})
     top: dict[str, set[str]] = {}
     every: dict[str, set[str]] = {}
     for name, file in files.items():
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        found = [(house.module_of(one.name), one.top) for one in imports_of(ast.parse(file.read_text()), package)]
+        found = [(house.module_of(one.name), one.top) for one in imports_of(texts[name], package)]
         every[name] = {module for module, _ in found if module and module != name}
         top[name] = {module for module, at_once in found if module and module != name and at_once}
     return House(lines, top, every)
@@ -164,39 +167,53 @@ FACADES = ("muarl", "muarl.kit")
 that defines it."""
 
 
+_FROM = re.compile(r"^(?P<indent> *)from (?P<module>[\w.]+) import (?P<names>\([^)]*\)|[^\n#]*)", re.MULTILINE)
+
+
 def borrowed_names(source: Path, folders: Iterable[str] = ("src", "tests", "examples", "benches")) -> list[str]:
     """Imports of a name from a module of ours that only imported it, as "FILE:LINE: NAME from MODULE, not from
-    HOME"."""
+    HOME". Import statements are looked for in the text: parsing two thousand files takes a minute."""
+    texts = {file: file.read_text() for folder in folders for file in sorted((source / folder).rglob("*.py"))}
     imported: dict[str, dict[str, str]] = {}
-    trees: dict[Path, ast.Module] = {}
-    for folder in folders:
-        for file in sorted((source / folder).rglob("*.py")):
-            trees[file] = ast.parse(file.read_text())
-            if folder == "src":
-                name = ".".join(file.relative_to(source / "src").with_suffix("").parts).removesuffix(".__init__")
-                imported[name] = _imported_names(trees[file].body)
+    for file, text in texts.items():
+        if file.is_relative_to(source / "src"):
+            name = ".".join(file.relative_to(source / "src").with_suffix("").parts).removesuffix(".__init__")
+            imported[name] = _imported_names(text)
     found = []
-    for file, tree in trees.items():
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.ImportFrom) or node.level or node.module in FACADES:
+    for file, text in texts.items():
+        for statement in _FROM.finditer(text):
+            module = statement["module"]
+            if module in FACADES:
                 continue
-            for alias in node.names:
-                home = imported.get(node.module or "", {}).get(alias.name)
-                if home is not None and f"{node.module}.{alias.name}" not in imported:
-                    place = f"{file.relative_to(source)}:{node.lineno}"
-                    found.append(f"{place}: {alias.name} from {node.module}, not from {home}")
+            for name, _ in _names(statement["names"]):
+                home = imported.get(module, {}).get(name)
+                if home is not None and f"{module}.{name}" not in imported:
+                    place = f"{file.relative_to(source)}:{text.count(chr(10), 0, statement.start()) + 1}"
+                    found.append(f"{place}: {name} from {module}, not from {home}")
     return found
 
 
-def _imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:
-    """The names that statements import from modules of ours, each with its module. Facades' are left out."""
+def _names(written: str) -> Iterator[tuple[str, str]]:
+    """Of what is written behind ``import``: each name, and what it is called from then on."""
+    for line in written.strip("()").splitlines():
+        for alias in line.partition("#")[0].split(","):
+            name, _, called = alias.strip().partition(" as ")
+            if name:
+                yield name, called or name
+
+
+def _imported_names(text: str) -> dict[str, str]:
+    """The names that a module imports at its top, or there on a condition, from modules of ours, each with its module.
+    Facades' are left out."""
     names: dict[str, str] = {}
-    for node in body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module not in FACADES:
-            if node.module.split(".")[0] in ROOTS:
-                names |= {alias.asname or alias.name: node.module for alias in node.names}
-        elif isinstance(node, ast.If):
-            names |= _imported_names(node.body)
+    for statement in _FROM.finditer(text):
+        module = statement["module"]
+        if module.split(".")[0] in ROOTS and module not in FACADES and len(statement["indent"]) in (0, 4):
+            if statement["indent"]:
+                outer = [line for line in text[: statement.start()].splitlines() if line[:1] not in ("", " ", "#", ")")]
+                if not outer or not outer[-1].startswith(("if ", "elif ", "else:")):
+                    continue
+            names |= {called: module for _, called in _names(statement["names"])}
     return names
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 # nothing in a test may reach for a model hub.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is one worker a core
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 # What a person or a CI has set for other purposes must not change what a test sees.
@@ -29,8 +31,9 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time.
-settings.register_profile("muarl", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+# No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time. Half as
+# many as usual: they are other ones in every run.
+settings.register_profile("muarl", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("muarl")
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -92,7 +92,7 @@ def spend(costs: str, bound: float, concurrency: int, seed: int, *, tokens: bool
 @pytest.mark.parametrize("concurrency", [1, 4, 16, 64, 256])
 @pytest.mark.parametrize("costs", ["even", "skewed", "equal"])
 def test_the_bound_is_overshot_by_one_conversation_at_most(costs: str, concurrency: int) -> None:
-    for seed, bound in enumerate([0.3, 1.0, 3.0, 11.55, 40.0, 90.0]):
+    for seed, bound in enumerate([0.3, 3.0, 40.0]):
         for tokens in (False, True):
             found, dearest, _ = spend(costs, bound, concurrency, seed, tokens=tokens)
             assert found.spent.cost <= bound + dearest + 0.001, (bound, tokens)

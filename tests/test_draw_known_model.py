@@ -9,11 +9,10 @@ from types import ModuleType
 import pytest
 
 from muarl.config.load import load_config
-from muarl.config.sections import RunConfig
 from muarl.observe.rundir import RunDirectory
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
-from muarl_tools.experiments.reproduce.measuring import measure
+from muarl_tools.experiments.reproduce.measuring import Reproduction, measure
 from muarl_tools.experiments.reproduce.plan import evaluations
 from support.page_examples import module_of
 
@@ -25,11 +24,12 @@ def script(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module_of(repository / "docs" / "draw_known_model.py")
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> RunConfig:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """Two seeds of base, cold start and both in one environment; one of ten tasks is done with a violation."""
     own = ["reproduce.unseen=[]", "reproduce.user_traits=[hard]", "reproduce.arms=[cold, both]"]
-    config = load_config("known-model", [f"runs_dir={tmp_path}", *own, "reproduce.further_cold_start=0"])
+    runs = tmp_path_factory.mktemp("runs")
+    config = load_config("known-model", [f"runs_dir={runs}", *own, "reproduce.further_cold_start=0"])
     solved = {"base": 2, "cold": 4, "both": 8}
     for one in evaluations(config, [0, 1]):
         run = RunDirectory(one.stage.config.runs_dir, one.stage.name)
@@ -51,11 +51,11 @@ def config(tmp_path: Path) -> RunConfig:
                 for n in range(10)
             ],
         )
-    return config
+    return measure(config, [0, 1])
 
 
-def test_the_figure_has_a_panel_a_user_and_two_bars_an_arm(script: ModuleType, config: RunConfig) -> None:
-    shown = script.panels(measure(config, [0, 1]))
+def test_the_figure_has_a_panel_a_user_and_two_bars_an_arm(script: ModuleType, measured: Reproduction) -> None:
+    shown = script.panels(measured)
     assert [panel.title for panel in shown] == ["retail, users as in training", "retail, hard users"]
     label, success, clean = shown[0].bars[-1]
     assert (label, success.value, clean.value, shown[0].floor) == ("both", 0.8, 0.7, 0.1)
@@ -68,20 +68,19 @@ def test_the_figure_has_a_panel_a_user_and_two_bars_an_arm(script: ModuleType, c
 
 
 def test_the_page_is_written_again_and_nothing_else_of_it(
-    script: ModuleType, config: RunConfig, tmp_path: Path
+    script: ModuleType, measured: Reproduction, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Before\n\n{script.BEGIN}\nold\n{script.END}\n\nafter\n")
-    found = measure(config, [0, 1])
-    script.draw(found, page)
+    script.draw(measured, page)
     first = page.read_text()
     assert first.startswith("# Before\n") and first.endswith("\nafter\n") and "\nold\n" not in first
     assert "### Each without the other" in first and "### Success without any violation" in first
-    script.draw(found, page)
+    script.draw(measured, page)
     assert page.read_text() == first and (tmp_path / script.PICTURE).exists()
     page.write_text("no marks")
     with pytest.raises(ValueError, match="has no lines"):
-        script.draw(found, page)
+        script.draw(measured, page)
 
 
 def test_an_experiment_without_evaluations_is_named(script: ModuleType, tmp_path: Path) -> None:

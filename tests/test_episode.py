@@ -74,7 +74,7 @@ episodes = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(episodes)
 def test_what_is_written_comes_back(episode: Episode) -> None:
     row = json.loads(json.dumps(episode.to_json(context=True), ensure_ascii=False))
@@ -84,7 +84,7 @@ def test_what_is_written_comes_back(episode: Episode) -> None:
     assert {k: v for k, v in row.items() if k not in ("system", "tools")} == bare
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(specs)
 def test_a_tool_comes_back_with_its_document(spec: ToolSpec) -> None:
     assert ToolSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec

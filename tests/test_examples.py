@@ -60,7 +60,7 @@ def test_it_is_small(repository: Path) -> None:
 
 
 def test_every_intent_is_practised_in_every_variant(bookshop: Environment) -> None:
-    tasks = bookshop.make_tasks("train", 300)
+    tasks = bookshop.make_tasks("train", 150)
     intents = {task.tags["intent"] for task in tasks}
     assert intents >= {
         "cancel_order",
@@ -81,7 +81,7 @@ def test_every_intent_is_practised_in_every_variant(bookshop: Environment) -> No
 
 def test_the_splits_share_no_customer(bookshop: Environment) -> None:
     def people(split: str) -> set[str]:
-        return {(task.agenda or {})["identity"]["name"] for task in bookshop.make_tasks(split, 50)}
+        return {(task.agenda or {})["identity"]["name"] for task in bookshop.make_tasks(split, 25)}
 
     train, validation, test = map(people, bookshop.splits)
     assert not train & test

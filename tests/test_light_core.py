@@ -32,21 +32,21 @@ told = []
 for line in sys.stdin.read().splitlines():
     found = CliRunner().invoke(app, line.split())
     told.append([found.exit_code, found.output])
-print(json.dumps(told))
-"""
-IMPORT_ALL = """
 import importlib, pkgutil, muarl, muarl_tools, muarl_worlds
 TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends",
          "muarl.recipes",
          "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_tools.experiments",
          "muarl_tools.serve_model", "muarl_tools.checks.user", "muarl_tools.export")
 import muarl.chat_formats.families
+imported = []
 paths = [(package.__path__, f"{package.__name__}.") for package in (muarl, muarl_tools, muarl_worlds)]
 for module in [module for path in paths for module in pkgutil.walk_packages(*path)]:
     if not module.name.startswith(TRAIN):
         importlib.import_module(module.name)
-        print(module.name)
+        imported.append(module.name)
+print(json.dumps([told, imported]))
 """
+"""Runs commands, and then imports all modules of the light core."""
 WORK = (
     "--help",
     "version",
@@ -105,13 +105,19 @@ def python(code: str, folder: Path, text: str = "") -> str:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each command says and its exit code, one after another."""
+def light(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], list[str]]:
+    """What each command says and its exit code, one after another in one process; and what can be imported in it."""
     lines = [*WORK, *(line for line, _, _ in NEEDS)]
     with FakeOpenAI([completion("I can do nothing.")]) as server:
         asked = "\n".join(lines).replace("URL", server.url)
         out = python(RUN, tmp_path_factory.mktemp("light"), asked)
-    return dict(zip(lines, json.loads(out.splitlines()[-1]), strict=True))
+    told, imported = json.loads(out.splitlines()[-1])
+    return told, imported
+
+
+@pytest.fixture(scope="module")
+def told(light: tuple[list[Any], list[str]]) -> dict[str, Any]:
+    return dict(zip([*WORK, *(line for line, _, _ in NEEDS)], light[0], strict=True))
 
 
 @pytest.mark.parametrize("line", WORK)
@@ -129,8 +135,8 @@ def test_what_needs_an_extra_says_which(told: dict[str, Any], line: str, words: 
     assert "Traceback" not in output
 
 
-def test_the_light_modules_import_nothing_of_the_extras(tmp_path: Path) -> None:
-    imported = python(IMPORT_ALL, tmp_path).split()
+def test_the_light_modules_import_nothing_of_the_extras(light: tuple[list[Any], list[str]]) -> None:
+    imported = light[1]
     expected = {
         "muarl.domains.base",
         "muarl.rollouts.conversation",

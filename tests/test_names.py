@@ -47,30 +47,25 @@ UNTOUCHED = re.compile(
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    """A module's syntax, which two tests look at."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+def modules() -> dict[str, str]:
+    """The text of every module."""
+    return {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
 
 
-def classes() -> Iterator[tuple[str, str]]:
-    """(name, module) of every public class."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        module = path.relative_to(SOURCE).as_posix()
-        if not SHOWN.fullmatch(module):
-            for node in ast.walk(parsed(path)):
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    yield node.name, module
+def classes(text: str) -> set[str]:
+    """The names of a module's public classes."""
+    found = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)}
+    return {name for name in found if not name.startswith("_")}
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
+def prose(path: Path, text: str) -> Iterator[tuple[int, str]]:
     """(line, text) of a page, or of a module's comments and docstrings; not of strings, which models may read."""
-    text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         yield from enumerate(text.splitlines(), 1)
         return
     documents = {
         (node.value.lineno, node.value.col_offset)
-        for node in ast.walk(parsed(path))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -81,21 +76,29 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 @cache
 def lines() -> tuple[str, ...]:
-    """Every line of prose with its place."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(SOURCE.rglob("*.py"))]
-    places = ((path, path.relative_to(ROOT).as_posix()) for path in pages)
+    """Every line of prose with its place, of the files in which one of the words stands at all."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    texts = {path: path.read_text(encoding="utf-8") for path in pages}
+    texts |= {SOURCE / module: text for module, text in modules().items()}
+    any_word = re.compile("|".join(WORDS), re.IGNORECASE)
     return tuple(
         f"{place}:{number}: {line.strip().replace('changed-wish-ignored', '')}"
-        for path, place in places
-        if not UNTOUCHED.search(place)
-        for number, line in prose(path)
+        for path, text in texts.items()
+        if not UNTOUCHED.search(place := path.relative_to(ROOT).as_posix()) and any_word.search(text)
+        for number, line in prose(path, text)
     )
 
 
 def test_public_class_names_are_unique() -> None:
-    places = defaultdict(list)
-    for name, module in classes():
-        places[name].append(module)
+    # Only what reads like the definition of a class in two modules needs a parser.
+    written = defaultdict(set)
+    for module, text in modules().items():
+        if not SHOWN.fullmatch(module):
+            for name in re.findall(r"^\s*class ([A-Za-z]\w*)", text, re.MULTILINE):
+                written[name].add(module)
+    doubtful = {name: where for name, where in written.items() if len(where) > 1}
+    defined = {module: classes(modules()[module]) for module in set().union(*doubtful.values())}
+    places = {name: [module for module in where if name in defined[module]] for name, where in doubtful.items()}
     assert not {name: where for name, where in places.items() if len(where) > 1}
 
 

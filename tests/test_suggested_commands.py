@@ -31,13 +31,17 @@ FOREIGN = {"key.path", "actor_rollout_ref.rollout.prompt_length", "trainer.use_v
 
 @cache
 def texts() -> tuple[tuple[str, str], ...]:
-    """(file and line, text) of every string in the source; an f-string is one."""
+    """(file and line, text) of every string in the files that name a command or a setting; an f-string is one."""
     return tuple(_texts())
 
 
 def _texts() -> Iterator[tuple[str, str]]:
     for path in sorted(path for package in SOURCE.glob("muarl*") for path in package.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        joined = re.sub(r'"\s*\n\s*f?"', "", text)  # strings that are written one below the other are one
+        if not COMMAND.search(joined) and not SETTING.search(joined):
+            continue
+        tree = ast.parse(text)
         parts = {id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values}
         for node in ast.walk(tree):
             place = f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"

@@ -45,16 +45,16 @@ def muarl(*arguments: object) -> Result:
 @pytest.mark.parametrize("name", ["LIBRARY", "PRACTICE"])
 def test_the_expert_serves_the_members(name: str, folder: Path) -> None:
     found = registry.load_reference(f"{folder}/library.py:{name}")
-    report = asyncio.run(evaluate(found, ExpertAgent(make=found.expert), tasks=40))
+    report = asyncio.run(evaluate(found, ExpertAgent(make=found.expert), tasks=20))
     assert report.success.value >= 0.98
-    assert asyncio.run(evaluate(found, IdleAgent(), tasks=40)).success.value <= 0.15
+    assert asyncio.run(evaluate(found, IdleAgent(), tasks=20)).success.value <= 0.15
     intents = {task.tags["intent"] for task in found.make_tasks("train", 150)}
     assert intents >= {"renew", "reserve", "due", "forbidden", "reserve_unavailable", "outside", "two_requests"}
 
 
 def test_the_splits_share_no_member(folder: Path) -> None:
     found = registry.load_reference(f"{folder}/library.py:LIBRARY")
-    sets = [{(t.agenda or {})["identity"]["email"] for t in found.make_tasks(s, 60)} for s in found.splits]
+    sets = [{(t.agenda or {})["identity"]["email"] for t in found.make_tasks(s, 30)} for s in found.splits]
     assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
 
 
@@ -62,10 +62,10 @@ def test_the_commands_before_training(folder: Path) -> None:
     before = (folder / "library.sqlite").read_bytes()
     reference = "./library.py:LIBRARY"
     for command in (
-        ("generate", reference, "--count", "20"),
+        ("generate", reference, "--count", "10"),
         ("chat", "expert", "--domain", reference, "--user", "agenda"),
         ("eval", reference, "--agent", "expert", "--user", "agenda", "--tasks", "5", "eval.trials=1"),
-        ("domains", "check", reference, "--tasks", "12"),
+        ("domains", "check", reference, "--tasks", "6"),
     ):
         done = muarl(*command)
         assert done.exit_code == 0, done.output

@@ -21,7 +21,7 @@ from support.scripted_replies import Outcome, Replies, natively, stub, written
 @pytest.mark.parametrize("name", ["retail-generated", "airline-generated", "telecom-generated"])
 async def test_a_row_is_played_as_natively(name: str) -> None:
     environment = find(name)
-    tasks = environment.make_tasks("test", 5)
+    tasks = environment.make_tasks("test", 2)
     replies = await asyncio.to_thread(written, environment, tasks)
     native = await asyncio.to_thread(natively, environment, tasks, Replies(replies), 3)
     with FakeOpenAI(stub({t.id: replies[t.id] for t in tasks}), key="k") as server:

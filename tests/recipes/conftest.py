@@ -35,7 +35,7 @@ def base_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from muarl.config.load import load_config
     from muarl.recipes import pretraining as base
 
-    small = ["hidden=32", "layers=2", "heads=4", "steps=60", "batch=8", "conversations=60"]
+    small = ["hidden=32", "layers=2", "heads=4", "steps=60", "batch=8", "conversations=60", "validation=4"]
     runs = tmp_path_factory.mktemp("base")
     options = ["name=base", f"runs_dir={runs}", "threads=1", *(f"base.{s}" for s in small)]
     return base.run(load_config("quickstart", options))

@@ -66,19 +66,16 @@ def stops_after(steps: int, problem: BaseException) -> Callable[..., Any]:
     return stopping
 
 
-@pytest.mark.parametrize(
-    ("problem", "kept"), [(MemoryError("killed"), 2), (KeyboardInterrupt(), 2)], ids=["killed", "interrupted"]
-)
 def test_a_run_that_was_broken_off_ends_with_the_same_weights(
-    hotel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException, kept: int
+    hotel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = configured(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(TorchLearner, "sft_step", stops_after(3, problem))
-        with pytest.raises(type(problem)):
+        patched.setattr(TorchLearner, "sft_step", stops_after(3, MemoryError("killed")))
+        with pytest.raises(MemoryError):
             pretraining.run(config)
     run = tmp_path / "base"
-    assert (run / "checkpoints" / "pretraining" / f"step-{kept:06d}").is_dir()
+    assert (run / "checkpoints" / "pretraining" / "step-000002").is_dir()
     assert not (run / "checkpoints" / "base").exists()
     assert pretraining.run(config.model_copy(update={"resume": run})) == run
     assert weights(run) == weights(hotel)

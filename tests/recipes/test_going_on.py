@@ -41,20 +41,20 @@ def spoil(folder: Path, name: str = "trainer.safetensors") -> None:
 
 def test_a_damaged_checkpoint_is_passed_over(configure: Configure, muarl: Muarl, tmp_path: Path) -> None:
     options = ["rl.checkpoint_every=1", "rl.save_episodes=all", "rl.schedule=constant"]
-    whole = rl.run(configure(*options, "rl.steps=4", name="whole"))
-    cut = rl.run(configure(*options, "rl.steps=3", name="cut"))
+    whole = rl.run(configure(*options, "rl.steps=3", name="whole"))
+    cut = rl.run(configure(*options, "rl.steps=2", name="cut"))
     root = cut / "checkpoints" / "rl"
-    spoil(checkpoint_path(root, 3))
-    (checkpoint_path(root, 2) / MANIFEST).unlink()  # as an older version wrote them
+    spoil(checkpoint_path(root, 2))
+    (checkpoint_path(root, 1) / MANIFEST).unlink()  # as an older version wrote them
     used = muarl("eval", "--checkpoint", str(cut), "--name", "e", "eval.tasks=1", "eval.baseline=false")
     assert used.exit_code == 0, "its weights are whole"
-    result = muarl("train", "--resume", str(cut), "rl.steps=4")
+    result = muarl("train", "--resume", str(cut), "rl.steps=3")
     assert result.exit_code == 0, result.output
     said = result.stderr.replace("\n", " ")
-    assert "step-000003/trainer.safetensors: its contents have changed" in said
-    assert f"Continuing from {checkpoint_path(root, 2)}" in said
-    assert rows(cut) == rows(whole) and steps(root) == [2, 3, 4]
-    assert episodes(cut)["train-0003.jsonl"] == episodes(whole)["train-0003.jsonl"]
+    assert "step-000002/trainer.safetensors: its contents have changed" in said
+    assert f"Continuing from {checkpoint_path(root, 1)}" in said
+    assert rows(cut) == rows(whole) and steps(root) == [1, 2, 3]
+    assert episodes(cut)["train-0002.jsonl"] == episodes(whole)["train-0002.jsonl"]
     assert not litter(cut), "what was set aside has gone, since it was made up for"
 
 
@@ -102,10 +102,10 @@ def test_only_what_the_rule_keeps_stays(configure: Configure, monkeypatch: pytes
     )
     assert len(asked) == 7
     assert steps(run / "checkpoints" / "rl") == [2, 4, 7, 8], "the best, a multiple of four, and the last two"
-    cold = sft.run(configure("sft.steps=5", "sft.checkpoint_every=1", "checkpoints.keep_last=2", name="cold"))
-    assert steps(cold / "checkpoints") == [4, 5]
-    all_of_them = sft.run(configure("sft.steps=5", "sft.checkpoint_every=1", "checkpoints.keep_last=null", name="all"))
-    assert steps(all_of_them / "checkpoints") == [1, 2, 3, 4, 5]
+    cold = sft.run(configure("sft.steps=3", "sft.checkpoint_every=1", "checkpoints.keep_last=2", name="cold"))
+    assert steps(cold / "checkpoints") == [2, 3]
+    all_of_them = sft.run(configure("sft.steps=3", "sft.checkpoint_every=1", "checkpoints.keep_last=null", name="all"))
+    assert steps(all_of_them / "checkpoints") == [1, 2, 3]
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_rows_and_episodes_after_the_checkpoint_are_written_anew(
 def test_a_validation_that_was_cut_off_is_made_up_for(
     configure: Configure, muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ["rl.steps=4", "rl.checkpoint_every=2", "rl.eval_every=2"]
+    options = ["rl.steps=3", "rl.checkpoint_every=2", "rl.eval_every=2"]
     whole = rl.run(configure(*options, name="whole"))
     mend = at_call(monkeypatch, rl, "evaluate", 1, ctrl_c)
     assert muarl("train", *options, "--name", "cut").exit_code == 130

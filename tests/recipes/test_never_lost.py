@@ -148,7 +148,7 @@ def test_deaths_of_an_evaluation(host: Host, small: Callable[..., list[str]], tm
 
 def test_deaths_of_an_offline_cold_start(host: Host, tmp_path: Path) -> None:
     there = [n for n in SCENARIOS if n not in ON_SERVERS or server(n.removeprefix("mcp-")).missing() is None]
-    options = ["coldstart.count=60", "coldstart.concurrency=2", "user.delay=[0.0, 0.01]"]
+    options = ["coldstart.count=30", "coldstart.concurrency=2", "user.delay=[0.0, 0.01]"]
     options.append(f"coldstart.scenarios={there}")
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     first = [*options, f"runs_dir={tmp_path}", "name=whole"]
@@ -162,7 +162,7 @@ def test_deaths_of_an_offline_cold_start(host: Host, tmp_path: Path) -> None:
         "coldstart",
         options,
         cut,
-        deaths=7,
+        deaths=4,
         progress=lambda run: sum(lines(name)(run) for name in files),
         whole=sum(played.values()),
         seed=13,

@@ -53,13 +53,13 @@ def test_failures_become_new_tasks_that_are_trained_on(configure: Configure, tmp
 def test_what_comes_next_trains_the_model_that_was_evaluated(
     muarl: Callable[..., Any], base_run: Path, tmp_path: Path
 ) -> None:
-    done = muarl("eval", "--name", "looked", "--tasks", "8", "--runs-dir", str(tmp_path / "elsewhere"))
+    done = muarl("eval", "--name", "looked", "--tasks", "4", "--runs-dir", str(tmp_path / "elsewhere"))
     assert done.exit_code == 0, done.output
     run = tmp_path / "elsewhere" / "looked"
-    assert f"--checkpoint {base_run} " in following(practise(run, tmp_path / "tasks.jsonl"))
+    assert f"--checkpoint {base_run} " in following(practise(run, tmp_path / "tasks.jsonl", "--tasks", "4"))
     config = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(config.replace("agent: sampled", "agent: expert"))
-    assert "--checkpoint MODEL " in following(practise(run, tmp_path / "others.jsonl"))
+    assert "--checkpoint MODEL " in following(practise(run, tmp_path / "others.jsonl", "--tasks", "4"))
 
 
 def test_what_cannot_be_practised_is_refused(configure: Configure, tmp_path: Path) -> None:

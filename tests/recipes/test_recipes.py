@@ -156,7 +156,7 @@ def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
             ["rl.method=rloo", "rl.kl_estimator=k2", "rl.top_p=0.95", "rl.epochs=2", "rl.minibatches=2"],
             marks=pytest.mark.slow,
         ),
-        ["rl.drop_zero_variance=false", "rl.kl_coef=0"],
+        pytest.param(["rl.drop_zero_variance=false", "rl.kl_coef=0"], marks=pytest.mark.slow),
     ],
     ids=["dapo", "dr-grpo", "gspo", "rloo", "all-groups"],
 )

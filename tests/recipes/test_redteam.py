@@ -127,13 +127,13 @@ def test_the_command_line_takes_kinds_and_tasks_of_each(tmp_path):
 
 def test_a_share_of_the_training_tasks_can_be_red_team_tasks():
     plain, mixed = (places_of(load_config("cpu", s)) for s in ([], ["domain.red_team_share=0.3"]))
-    ordinary, tasks = plain.draw("train", 60, 2, 120), mixed.draw("train", 60, 2, 120)
+    ordinary, tasks = plain.draw("train", 30, 2, 120), mixed.draw("train", 30, 2, 120)
     hostile = [n for n, t in enumerate(tasks) if "redteam" in t.tags]
-    assert 8 <= len(hostile) <= 30
+    assert 4 <= len(hostile) <= 15
     assert all(t.id == o.id for n, (t, o) in enumerate(zip(tasks, ordinary, strict=True)) if n not in hostile)
-    assert [t.id for t in mixed.draw("train", 20, 2, 140)] == [t.id for t in tasks[20:40]]
-    assert not any("redteam" in t.tags for t in mixed.draw("validation", 30, 2, 0))
+    assert [t.id for t in mixed.draw("train", 10, 2, 130)] == [t.id for t in tasks[10:20]]
+    assert not any("redteam" in t.tags for t in mixed.draw("validation", 20, 2, 0))
     measuring = places_of(load_config("cpu", ["domain.red_team_share=0.3"]), measuring=True)
-    assert not any("redteam" in t.tags for t in measuring.draw("train", 30, 2, 0))
+    assert not any("redteam" in t.tags for t in measuring.draw("train", 20, 2, 0))
     with pytest.raises(ConfigError, match="red_team_share"):
         places_of(load_config("cpu", ["domain.name=bfcl-generated", "domain.red_team_share=0.3"]))

@@ -33,8 +33,16 @@ Litter = Callable[[Path], list[Path]]
 def uncut(configure_in: Configure, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training of three steps that nothing interrupts."""
     coins.allow()
-    folder = tmp_path_factory.mktemp("uncut")
-    return rl.run(configure_in(folder, coins.SETTING, "rl.steps=3", "rl.checkpoint_every=0"))
+    options = ["rl.steps=3", "rl.minibatches=2", "rl.checkpoint_every=0"]
+    return rl.run(configure_in(tmp_path_factory.mktemp("uncut"), coins.SETTING, *options))
+
+
+@pytest.fixture(scope="module")
+def uncut_sft(configure_in: Configure, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fine-tuning that nothing interrupts."""
+    coins.allow()
+    options = ["sft.steps=5", "sft.checkpoint_every=0"]
+    return sft.run(configure_in(tmp_path_factory.mktemp("uncut"), coins.SETTING, *options))
 
 
 def rows(run: Path, phase: str) -> list[dict[str, Any]]:
@@ -52,9 +60,8 @@ def contents(run: Path) -> dict[str, bytes]:
 
 
 def test_sft_goes_on_where_it_stopped(
-    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter
+    muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter, uncut_sft: Path
 ) -> None:
-    whole = sft.run(configure("sft.steps=5", "sft.checkpoint_every=2", name="whole"))
     mend = at_call(monkeypatch, TorchLearner, "sft_step", 4, ctrl_c)
     stopped = muarl("sft", "sft.steps=5", "sft.checkpoint_every=2", "--name", "cut")
     mend()
@@ -68,17 +75,16 @@ def test_sft_goes_on_where_it_stopped(
     assert [r["step"] for r in rows(run, "cold_start")] == [0, 1, 2]
     resumed = muarl("sft", "--resume", str(run))
     assert resumed.exit_code == 0, resumed.output
-    assert rows(run, "cold_start") == rows(whole, "cold_start")
+    assert rows(run, "cold_start") == rows(uncut_sft, "cold_start")
     assert status(run)["state"] == "finished"
-    assert {p.name for p in (tmp_path / "runs").iterdir()} == {"whole", "cut"}
+    assert {p.name for p in (tmp_path / "runs").iterdir()} == {"cut"}
 
 
 def test_training_goes_on_where_it_stopped(
-    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter
+    muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, litter: Litter, uncut: Path
 ) -> None:
-    whole = rl.run(configure("rl.steps=4", "rl.minibatches=2", "rl.checkpoint_every=2", name="whole"))
-    mend = at_call(monkeypatch, TorchLearner, "policy_step", 4, ctrl_c)
-    stopped = muarl("train", "rl.steps=4", "rl.minibatches=2", "rl.checkpoint_every=2", "--name", "cut")
+    mend = at_call(monkeypatch, TorchLearner, "policy_step", 3, ctrl_c)
+    stopped = muarl("train", "rl.steps=3", "rl.minibatches=2", "rl.checkpoint_every=2", "--name", "cut")
     mend()
     assert stopped.exit_code == 130
     run = tmp_path / "runs" / "cut"
@@ -87,15 +93,16 @@ def test_training_goes_on_where_it_stopped(
     assert checkpoint_folder(str(run)).name == "step-000002"
     resumed = muarl("train", "--resume", f"{run}{os.sep}")
     assert resumed.exit_code == 0, resumed.output
-    assert rows(run, "rl") == rows(whole, "rl")
-    assert checkpoint_folder(str(run)).name == "step-000004"
+    assert rows(run, "rl") == rows(uncut, "rl")
+    assert checkpoint_folder(str(run)).name == "step-000003"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chosen", "figure"),
     [
-        pytest.param("adaptive=true", "practice/kinds", marks=pytest.mark.slow),
-        pytest.param("adaptive=true first_look=2", "practice/groups_filled", marks=pytest.mark.slow),
+        ("adaptive=true", "practice/kinds"),
+        ("adaptive=true first_look=2", "practice/groups_filled"),
         ("repeat=0.5", "practice/repeated"),
     ],
 )
@@ -136,17 +143,16 @@ def test_a_resumed_run_may_be_longer_and_says_so(configure: Configure, muarl: Ca
 
 
 def test_a_run_is_resumed_from_the_model_that_it_began_with(
-    configure: Configure, muarl: Callable[..., Any], base_run: Path, tmp_path: Path
+    configure: Configure, muarl: Callable[..., Any], base_run: Path, tmp_path: Path, uncut: Path
 ) -> None:
     start = tmp_path / "start"
     shutil.copytree(checkpoint_folder(str(base_run)), start)
     run = rl.run(configure("rl.steps=1", f"model.checkpoint={start}", "rl.kl_coef=0.001"))
-    other = sft.run(configure("sft.steps=1", name="other"))
     before = contents(run)
-    named = muarl("train", f"model.checkpoint={other}", "rl.steps=2", "--resume", str(run))
+    named = muarl("train", f"model.checkpoint={uncut}", "rl.steps=2", "--resume", str(run))
     assert named.exit_code == 2 and "model.checkpoint was" in named.stderr
     shutil.rmtree(start)
-    shutil.copytree(checkpoint_folder(str(other)), start)
+    shutil.copytree(checkpoint_folder(str(uncut)), start)
     result = muarl("train", "rl.steps=2", "--resume", str(run))
     assert result.exit_code == 2
     assert "resume from the same start checkpoint" in result.stderr
@@ -154,14 +160,14 @@ def test_a_run_is_resumed_from_the_model_that_it_began_with(
     assert status(run)["state"] == "finished"
 
 
-def test_a_run_cannot_become_shorter(configure: Configure, muarl: Callable[..., Any]) -> None:
-    run = rl.run(configure("rl.steps=2"))
-    before = contents(run)
-    result = muarl("train", "rl.steps=1", "--resume", str(run))
-    assert result.exit_code == 2 and "this run has made 2 steps already" in result.stderr.replace("\n", " ")
-    assert contents(run) == before
+def test_a_run_cannot_become_shorter(muarl: Callable[..., Any], uncut: Path) -> None:
+    before = contents(uncut)
+    result = muarl("train", "rl.steps=2", "--resume", str(uncut))
+    assert result.exit_code == 2 and "this run has made 3 steps already" in result.stderr.replace("\n", " ")
+    assert contents(uncut) == before
 
 
+@pytest.mark.slow
 def test_the_quickstart_goes_on_where_it_stopped(
     configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,12 +222,11 @@ def test_a_signal_in_the_middle_of_a_rollout(
     [
         (signal.SIGINT, 130, "synchronous"),
         pytest.param(signal.SIGTERM, 143, "synchronous", marks=pytest.mark.slow),
-        (signal.SIGTERM, 143, "bounded"),
+        pytest.param(signal.SIGTERM, 143, "bounded", marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, 130, "one_step_off", marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_in_an_update_lets_it_end_and_saves(
-    configure: Configure,
     muarl: Callable[..., Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -231,7 +236,7 @@ def test_a_signal_in_an_update_lets_it_end_and_saves(
     code: int,
     asynchrony: str,
 ) -> None:
-    options = ["rl.steps=3", "rl.checkpoint_every=0", f"rl.asynchrony={asynchrony}"]
+    options = ["rl.steps=3", "rl.minibatches=2", "rl.checkpoint_every=0", f"rl.asynchrony={asynchrony}"]
     mend = at_call(monkeypatch, TorchLearner, "policy_step", 2, sending(number))
     stopped = muarl("train", *options, "--name", "cut")
     mend()
@@ -250,10 +255,11 @@ def test_a_signal_in_an_update_lets_it_end_and_saves(
         assert rows(run, "rl") == rows(uncut, "rl")
 
 
+@pytest.mark.slow
 def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
     muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uncut: Path
 ) -> None:
-    options = ["rl.steps=3", "rl.checkpoint_every=0"]
+    options = ["rl.steps=3", "rl.minibatches=2", "rl.checkpoint_every=0"]
     mend = at_call(monkeypatch, coins.Customer, "reply", 8 * 2 * 4 + 3, sending(signal.SIGTERM))
     stopped = muarl("train", *options, "--name", "cut")
     mend()
@@ -266,10 +272,9 @@ def test_a_signal_in_a_rollout_cuts_it_off_and_saves(
 
 
 def test_a_signal_in_fine_tuning_saves_too(
-    configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uncut_sft: Path
 ) -> None:
     options = ["sft.steps=5", "sft.checkpoint_every=0"]
-    whole = sft.run(configure(*options, name="whole"))
     mend = at_call(monkeypatch, TorchLearner, "sft_step", 3, sending(signal.SIGINT))
     stopped = muarl("sft", *options, "--name", "cut")
     mend()
@@ -277,7 +282,7 @@ def test_a_signal_in_fine_tuning_saves_too(
     assert stopped.exit_code == 130 and f"Resume: muarl sft --resume {run}" in stopped.stderr.replace("\n", "")
     assert checkpoint_folder(str(run)).name == "step-000003"
     assert muarl("sft", "--resume", str(run)).exit_code == 0
-    assert rows(run, "cold_start") == rows(whole, "cold_start")
+    assert rows(run, "cold_start") == rows(uncut_sft, "cold_start")
 
 
 def test_a_run_that_learns_nothing_says_so(configure: Configure, capsys: pytest.CaptureFixture[str]) -> None:

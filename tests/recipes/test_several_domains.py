@@ -72,10 +72,10 @@ def test_a_resumed_run_plays_what_an_uninterrupted_one_plays(configure: Configur
     coins.allow()
     mixed = listed(("retail-generated", coins.REFERENCE), 1, 1), "rl.tasks_per_step=4", "rl.group_size=2"
     mixed = [*mixed, "rl.save_episodes=all", "rl.checkpoint_every=1", "rl.schedule=constant"]
-    whole = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=3", name="whole")))
-    short = rl.run(configure(*mixed, "rl.steps=2", name="short"))
-    longer = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=3", f"resume={short}", name="short")))
-    for step in range(3):
+    whole = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=2", name="whole")))
+    short = rl.run(configure(*mixed, "rl.steps=1", name="short"))
+    longer = RunDirectory.at(rl.run(configure(*mixed, "rl.steps=2", f"resume={short}", name="short")))
+    for step in range(2):
         first, again = (run.read_episodes(f"train-{step:04d}") for run in (whole, longer))
         assert [(e.id, e.tokens.ids if e.tokens else None) for e in first] == [
             (e.id, e.tokens.ids if e.tokens else None) for e in again

@@ -32,8 +32,8 @@ class World:
 
 
 WORLDS = (
-    World("airline", 150, (320, 768), 32, 60),
-    World("telecom", 150, (250, 450), 24, 60),
+    World("airline", 60, (320, 768), 32, 60),
+    World("telecom", 60, (250, 450), 24, 60),
     World("bfcl", 200, (160, 450), 20, 40),
 )
 

@@ -39,8 +39,10 @@ def processor_time(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def too_slow(read: Callable[[str], object], length: int, shapes: Sequence[str] = SHAPES) -> list[str]:
-    """The shapes that take more than eight times as long as plain text of this length and three seconds besides: of
+def too_slow(
+    read: Callable[[str], object], length: int, shapes: Sequence[str] = SHAPES, *, besides: float = 3.0
+) -> list[str]:
+    """The shapes that take more than eight times as long as plain text of this length and some seconds besides: of
     processor time, of all threads of this process."""
 
     def text(shape: str) -> str:
@@ -49,7 +51,7 @@ def too_slow(read: Callable[[str], object], length: int, shapes: Sequence[str] =
     read("Hello")
     began = time.process_time()
     read(text(PLAIN))
-    limit = 8 * (time.process_time() - began) + 3.0
+    limit = 8 * (time.process_time() - began) + besides
     slow = []
     for shape in shapes:
         try:

@@ -10,6 +10,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -77,6 +78,20 @@ def writing_tasks(split: str, count: int) -> list[Task]:
 
 def make_run(root: Path, name: str = "mine", *, state: str = "finished", skill: float = 0.0) -> RunDirectory:
     """A run of some steps over the same few tasks. The first task is learnt, the second forgotten, the third hard."""
+    root.mkdir(parents=True, exist_ok=True)
+    run = RunDirectory.at(Path(shutil.copytree(_played_run(name, skill).path, root / name)))
+    if state != "finished":
+        run.write_status(state)
+    return run
+
+
+_PLAYED = tempfile.TemporaryDirectory(prefix="muarl-viewed-")
+
+
+@cache
+def _played_run(name: str, skill: float) -> RunDirectory:
+    """The run as it was played once; tests get copies."""
+    root = Path(_PLAYED.name, str(skill))
     draw = random.Random(name)
     tasks, held_out = writing_tasks("train", TASKS), writing_tasks("test", 4)
     with RunDirectory(root, name) as run:
@@ -115,8 +130,6 @@ def make_run(root: Path, name: str = "mine", *, state: str = "finished", skill: 
         run.write_episodes("eval-after", [play(t, n != 3, f"evaluation/{t.id}") for n, t in enumerate(held_out)])
         run.log({"success": 0.75, "reward": 0.75, "episodes": 4.0}, phase="evaluation", step=STEPS)
         run.write_summary({"cold_start": {"success": 0.25, "interval": [0.1, 0.6]}, "rl": {"success": 0.75}})
-    if state != "finished":
-        run.write_status(state)
     return run
 
 

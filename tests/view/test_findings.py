@@ -118,7 +118,7 @@ FINDINGS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=30)  # each makes files and an index
+@settings(max_examples=10)  # each makes files and an index
 @given(st.lists(st.lists(FINDINGS, max_size=3), min_size=1, max_size=5))
 def test_filters_are_about_one_finding(tmp_path_factory: pytest.TempPathFactory, found: list[list[Finding]]) -> None:
     folder = tmp_path_factory.mktemp("found")

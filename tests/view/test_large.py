@@ -19,7 +19,7 @@ from support.viewing import indexed, make_run
 from support.viewing_pages import look
 
 Row = dict[str, Any]
-WORDS = "the quick brown fox " * 150_000
+WORDS = "the quick brown fox " * 40_000
 MOST = 400_000
 """Characters of a page that shows a long episode in part."""
 
@@ -76,16 +76,16 @@ def long_result(row: Row) -> None:
 
 
 def many_messages(row: Row) -> None:
-    row["turns"] += [row["turns"][1]] * 5000
+    row["turns"] += [row["turns"][1]] * 2000
 
 
 def many_calls(row: Row) -> None:
     message = caller(row)
-    message["tool_calls"] *= 5000
+    message["tool_calls"] *= 2000
 
 
 def long_arguments(row: Row) -> None:
-    caller(row)["tool_calls"][0]["arguments"] = {"numbers": list(range(300_000))}
+    caller(row)["tool_calls"][0]["arguments"] = {"numbers": list(range(150_000))}
 
 
 def many_tags(row: Row) -> None:

@@ -42,11 +42,11 @@ def test_a_page_of_the_list_is_read_along_the_index(bench: ModuleType, tmp_path:
 
 @pytest.mark.slow
 def test_the_first_view_of_very_many(bench: ModuleType, tmp_path: Path) -> None:
-    bench.make_run(tmp_path / "run", 100_000)
+    bench.make_run(tmp_path / "run", 40_000)
     indexed(tmp_path, tmp_path / "run")
     for parts in ((), ("runs", "run", "episodes"), ("runs", "run", "tasks")):
         # nothing of it is in memory
         fresh = Library([tmp_path / "run"], index=tmp_path, replay=replay_recorded, rules=RulesOfRuns())
         started = time.process_time()
         assert page_of(ServerLinks(), fresh, parts, {})
-        assert time.process_time() - started < 1.0
+        assert time.process_time() - started < 0.6

@@ -128,7 +128,7 @@ def test_what_is_said_of_the_tasks_as_drawn_has_no_bias() -> None:
     plain = 0.6 * SUCCESS["easy"] + 0.2 * SUCCESS["even"] + 0.2 * SUCCESS["hard"]
     rng, state = random.Random("runs"), taught().state()
     estimates, raw = [], []
-    for number in range(600):
+    for number in range(250):
         practice = resumed(state, number)
         choice = practice.choose([task(n) for n in range(80)], 20, number)
         episodes = played(choice.tasks, rng, 2)
