@@ -56,10 +56,12 @@ def test_clip_by_hand() -> None:
 
 
 def test_clip_higher_by_hand() -> None:
-    loss, gradient, metrics = surrogate([1.25, 1.4], [1, 1], clip_low=0.2, clip_high=0.28)
-    assert loss.item() == pytest.approx((-1.25 - 1.28) / 2)
-    assert gradient.tolist() == pytest.approx([-0.625, 0])
-    assert metrics["clip_fraction"].item() == 0.5
+    # Below, the clip stays where clip_low says: ratio 0.75, A -1 is clipped to 0.8, and has no gradient.
+    loss, gradient, metrics = surrogate([1.25, 1.4, 0.75], [1, 1, -1], clip_low=0.2, clip_high=0.28)
+    assert loss.item() == pytest.approx((-1.25 - 1.28 + 0.8) / 3)
+    assert gradient.tolist() == pytest.approx([-1.25 / 3, 0, 0])
+    assert metrics["clip_fraction"].item() == pytest.approx(2 / 3)
+    assert metrics["clip_fraction_low"].item() == pytest.approx(1 / 3)
 
 
 def test_dual_clip_by_hand() -> None:
