@@ -327,6 +327,17 @@ def test_a_state_folder_that_cannot_be_written_or_read_stops_nobody(
     assert recall(tmp_path / "config.yaml") == {}
 
 
+@pytest.mark.skipif(os.name != "posix", reason="files have owners there")
+def test_what_another_user_wrote_into_the_state_folder_approves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    remember(tmp_path / "config.yaml", {"user.endpoint": "A b"})
+    assert recall(tmp_path / "config.yaml") == {"user.endpoint": ("A b",)}
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert recall(tmp_path / "config.yaml") == {}
+
+
 def test_a_user_without_a_home_may_start_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
