@@ -139,7 +139,8 @@ def run(config: RunConfig) -> Path:
         for line in last_lines(summary):
             progress.say(line)
     write_report(run.report, collect(run))
-    run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak_memory_bytes()})
+    peak = max(summary["peak_memory_bytes"], peak_memory_bytes())  # children that have ended are no longer counted
+    run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak})
     return run.path
 
 

@@ -126,7 +126,8 @@ def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
                 seen[key] = stage.block[alias]
     everything = {k for seen in found for k in seen}
     known = [k for k in BEHAVIOUR if k in everything]
-    other = sorted(k for k in everything if k not in known and not k.startswith("stop/"))
+    # Task completion stands beside success.
+    other = sorted(k for k in everything - {"audit/completion"} if k not in known and not k.startswith("stop/"))
     rows: list[list[str | Cell]] = []
     never: list[str] = []
     for key in [*known, *other]:
