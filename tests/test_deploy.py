@@ -121,6 +121,7 @@ def test_kuberay_does_the_same(repository: Path, tmp_path: Path) -> None:
     assert again == ["muarl", "train", "--resume", "runs/mua-14b", "--cluster", "auto"]
 
 
+@pytest.mark.slow
 def test_the_cold_start_is_launched_on_slurm_and_goes_on(repository: Path, tmp_path: Path) -> None:
     dry, start = slurm(repository, tmp_path, "mua-14b", script="coldstart")
     wanted = ["muarl", "sft", "--config", "mua-14b", "--cluster", "auto", "--name", "mua-14b-cold"]

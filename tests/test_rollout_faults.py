@@ -180,6 +180,7 @@ def test_who_is_left_stands_for_all() -> None:
         assert group.rewards == [right(by_id[e.id].seed) for e in group.episodes]
 
 
+@pytest.mark.slow
 def test_what_is_lost_in_a_storm_depends_on_length_alone_and_a_second_round_brings_most_back() -> None:
     """At 15% nobody can help that long episodes are lost first. But within a length it is not the wrong ones, and far
     fewer are lost where they are begun again."""

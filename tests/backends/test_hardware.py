@@ -87,6 +87,7 @@ def test_assumptions_are_for_dry_runs() -> None:
     assert result.exit_code == 2 and "add --dry-run" in result.stderr
 
 
+@pytest.mark.slow
 def test_plan_and_dry_run_take_the_same_prompt() -> None:
     few = "rl.tasks_per_step=4"  # which a dry run draws
     measured = prompt_tokens(load_config("mua-8b"))

@@ -58,6 +58,7 @@ def test_an_address_that_is_taken_and_a_user_that_does_not_answer() -> None:
     assert done.exit_code == 2 and "refuses the API key" in done.output
 
 
+@pytest.mark.slow
 def test_from_its_first_line_to_its_last(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(

@@ -91,6 +91,7 @@ def test_one_with_documents_works_under_any_name(here: Path) -> None:
     assert "boat owners of the old harbour" in files["policy.md"]
 
 
+@pytest.mark.slow
 def test_the_commands_that_it_names_work_for_one_with_documents(here: Path) -> None:
     made = muarl("init", "--knowledge", "harbour")
     commands = [line.split()[1:] for line in made.output.splitlines() if line.startswith("  muarl ")]

@@ -22,7 +22,7 @@ FEW = 12
 the slow ones, at both."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
-ALWAYS = {"retail-generated": 60, "telecom-generated": 100, "bfcl-generated": 60, "bank-generated": 60}
+ALWAYS = {"retail-generated": 60, "bfcl-generated": 60, "bank-generated": 60}
 """Environments that are checked in every run of the tests, by as many tasks as need every tool; the others in the slow
 ones."""
 IN_TURN = [
@@ -90,6 +90,7 @@ def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name:
         assert wrong(results) == [] and skipped(results) == set()
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_tasks_for_servers() -> None:
     asked = [TaskRequest(name, find(name).sizes[0], "test", 8, 0) for name in ON_SERVERS]
     elsewhere = fingerprints_elsewhere(asked)  # one process for all: starting it takes longest

@@ -160,6 +160,7 @@ def test_agents_of_no_policy_play_here(scene: Scene) -> None:
     assert isinstance(executor, LocalExecutor)
 
 
+@pytest.mark.slow
 def test_another_environment_than_the_configured_one_is_refused(scene: Scene, loop: asyncio.Runner) -> None:
     scene.begin()
     places = Places([replace(place, name="my-shop") for place in scene.places])

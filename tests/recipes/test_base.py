@@ -121,6 +121,7 @@ def test_a_resumed_run_may_be_longer_and_not_shorter_or_another(hotel: Path, tmp
     assert json.loads((hotel / "status.json").read_text())["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_several_domains_are_mixed_by_weight_and_measured_apart(tmp_path: Path) -> None:
     mix = '[{"name": "hotel-generated", "weight": 2}, {"name": "clinic-generated"}]'
     run = pretraining.run(configured(tmp_path, f"domain.name={mix}", "base.steps=1"))
@@ -134,6 +135,7 @@ def test_several_domains_are_mixed_by_weight_and_measured_apart(tmp_path: Path) 
     assert all(piece in known for name in ("hotel-generated", "clinic-generated") for piece in find(name).phrases()[:9])
 
 
+@pytest.mark.slow
 def test_a_base_continues_in_a_world_that_it_has_not_read(hotel: Path, tmp_path: Path) -> None:
     more = (
         "domain.name=bank-generated",
@@ -164,6 +166,7 @@ def test_a_base_continues_in_a_world_that_it_has_not_read(hotel: Path, tmp_path:
     assert "language modelling from the checkpoint base (base)" in card
 
 
+@pytest.mark.slow
 def test_a_base_may_read_words_and_be_continued_in_them(tmp_path: Path) -> None:
     first = pretraining.run(configured(tmp_path, "base.words=true", "base.steps=1"))
     more = ("base.words=true", "domain.name=bank-generated", f"base.checkpoint={first}", "base.steps=1", "name=more")

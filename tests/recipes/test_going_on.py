@@ -72,6 +72,7 @@ def test_a_run_without_a_whole_checkpoint_is_left_as_it_is(configure: Configure,
     )
 
 
+@pytest.mark.slow
 def test_only_what_the_rule_keeps_stays(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = ["checkpoints.keep_last=2", "checkpoints.keep_best=1", "checkpoints.keep_every=4"]
     seen = iter([0.25, 0.75, 0.5, 0.25, 0.25, 0.25, 0.25])

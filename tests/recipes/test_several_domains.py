@@ -58,6 +58,7 @@ def test_the_quickstart_measures_every_domain(configure: Configure, mixed: list[
     }
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_mix(configure: Configure, muarl: Callable[..., Any], mixed: list[str]) -> None:
     run = str(rl.run(configure(*mixed, "rl.steps=1")))
     refused = muarl("train", "--resume", run, "rl.steps=2", "domain.0.weight=2")

@@ -124,6 +124,7 @@ def test_kinds_that_teach_are_preferred_and_none_is_forgotten() -> None:
         assert counts[intent] / whole >= ON.floor * share
 
 
+@pytest.mark.slow
 def test_what_is_said_of_the_tasks_as_drawn_has_no_bias() -> None:
     plain = 0.6 * SUCCESS["easy"] + 0.2 * SUCCESS["even"] + 0.2 * SUCCESS["hard"]
     rng, state = random.Random("runs"), taught().state()
