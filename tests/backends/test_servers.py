@@ -35,7 +35,7 @@ def muarl(*arguments: str) -> Any:
     [
         ("train", "--config", "quickstart", "domain.name=mcp-sqlite"),
         ("sft", "--config", "quickstart", "domain.name=mcp-sqlite"),
-        ("eval", "mcp-sqlite", "--agent", "expert"),
+        ("eval", "mcp-sqlite", "--agent", "expert", "--tasks", "4"),
         ("coldstart", "--scenario", "hotel-generated", "--scenario", "mcp-sqlite"),
     ],
     ids=lambda command: command[0],

@@ -71,6 +71,7 @@ def test_tools_of_a_server_that_is_not_there():
 
 
 @needs_sdk
+@pytest.mark.slow
 def test_tools_of_a_scenario():
     needs_server("git")
     code, output = run("tools", "mcp-git")

@@ -53,6 +53,7 @@ def test_json_and_levels(filed: Path) -> None:
     assert "gold-other-person: " not in printed
 
 
+@pytest.mark.slow
 def test_made_tasks_pass_and_cannot_be_mended(tmp_path: Path) -> None:
     done = check("retail-generated", "--split", "test", "--tasks", "5")
     assert done.exit_code == 0 and "5 tasks (5 test)" in done.stdout

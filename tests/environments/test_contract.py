@@ -18,8 +18,8 @@ from support.mcp import needs_server
 COUNT, MANY = 80, 200
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
 FEW = 12
-"""Tasks of environments on servers that are looked at in every run of the tests, at their smallest size; ``COUNT`` in
-the slow ones, at both."""
+"""Tasks of one environment on a server that are looked at in every run of the tests, at its smallest size; ``COUNT`` of
+all in the slow ones, at both."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
 ALWAYS = {"retail-generated": 60, "bfcl-generated": 60, "bank-generated": 60}
@@ -58,7 +58,7 @@ def test_a_made_environment_keeps_the_contract(name: str, count: int) -> None:
     assert skipped(results) == silent | (set() if environment.red_team else {"red-team"})
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in ALIKE else ()) for n in MADE])
 def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(name: str) -> None:
     environment = find(name)
     assert environment.expert is not None
@@ -81,8 +81,13 @@ def test_it_keeps_the_contract_at_its_largest_size(name: str, size: str) -> None
     assert wrong(results) == []
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(COUNT, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ON_SERVERS)
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("mcp-git", FEW),
+        *(pytest.param(n, COUNT, marks=pytest.mark.slow) for n in ON_SERVERS),
+    ],
+)
 def test_an_environment_on_a_server_keeps_it_as_far_as_no_server_is_needed(name: str, count: int) -> None:
     for size in find(name).sizes[: 1 if count == FEW else None]:
         context = CheckContext(find(name), name, size, count)

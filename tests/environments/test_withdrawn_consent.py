@@ -20,8 +20,8 @@ EACH, FEW_PROPOSALS = 3, {"telecom-generated": 8}
 """Tasks for each wording; and where most requests are served without a write."""
 ASKING = [name for name in MADE if name != "bfcl-generated"]
 SLOW = (
-    "hotel-generated", "clinic-generated", "insurance-generated", "insurer-knowledge-generated",
-    "utility-knowledge-generated", *ON_SERVERS,
+    "hotel-generated", "clinic-generated", "insurance-generated", "food-delivery-generated", "bank-knowledge-generated",
+    "insurer-knowledge-generated", "utility-knowledge-generated", *ON_SERVERS,
 )  # fmt: skip
 """Environments that are served by the same expert as others, and those that need a server."""
 everywhere = pytest.mark.parametrize(

@@ -158,6 +158,7 @@ def test_it_goes_on_where_it_stopped(
     assert all(r["staleness_max"] <= 2 for r in rows(run))
 
 
+@pytest.mark.slow
 def test_a_synchronous_run_may_go_on_ahead(configure: Configure, muarl: Callable[..., Any]) -> None:
     run = rl.run(configure("rl.steps=2", "rl.checkpoint_every=1"))
     longer = ["rl.steps=4", "rl.asynchrony=bounded", "rl.checkpoint_every=1", "--resume", str(run)]

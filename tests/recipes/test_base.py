@@ -83,6 +83,7 @@ def test_a_run_that_was_broken_off_ends_with_the_same_weights(
     assert json.loads((run / "status.json").read_text())["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_the_command_resumes_a_run_under_its_own_name(hotel: Path, tmp_path: Path) -> None:
     run = tmp_path / "mine"
     shutil.copytree(hotel, run)
@@ -113,6 +114,7 @@ def test_ctrl_c_leaves_a_checkpoint_where_it_came(tmp_path: Path, monkeypatch: p
     assert [path.name for path in (tmp_path / "base" / "checkpoints" / "pretraining").iterdir()] == ["step-000003"]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_may_be_longer_and_not_shorter_or_another(hotel: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"base\.seed was 3, not 4"):
         pretraining.run(load_config(hotel / "config.yaml", [f"resume={hotel}", "base.seed=4"]))

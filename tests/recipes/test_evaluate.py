@@ -110,6 +110,7 @@ def test_an_endpoint_that_fails_once_in_each_conversation_costs_time_only(muarl:
     assert all(r["tags"]["attempts"] == 3 for r in rows(tmp_path / "runs" / "e")), "once by the user, once by the agent"
 
 
+@pytest.mark.slow
 def test_episodes_whose_agent_fails_for_good_are_excluded_and_the_rest_goes_on(muarl: Muarl, tmp_path: Path) -> None:
     with FakeOpenAI(cast(agent=moody(polite), user=brief)) as server:
         result = muarl("eval", *models(server), "--tasks", "8", "--trials", "2", "--name", "e")
@@ -202,6 +203,7 @@ def test_users_who_did_well_leave_no_section(muarl: Muarl, server: FakeOpenAI, t
     assert "Users who failed" not in (run / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_judge_of_users_adds_what_rules_cannot_tell(muarl: Muarl, tmp_path: Path) -> None:
     def judge(body: dict[str, Any]) -> Answer:
         if digest(body) % 4 == 0:

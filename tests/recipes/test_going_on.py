@@ -136,6 +136,7 @@ def test_rows_and_episodes_after_the_checkpoint_are_written_anew(
     assert not litter(cut)
 
 
+@pytest.mark.slow
 def test_a_validation_that_was_cut_off_is_made_up_for(
     configure: Configure, muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

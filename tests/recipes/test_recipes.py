@@ -138,6 +138,7 @@ def test_train_leaves_a_run_whose_weights_have_moved(
     assert any((a != b).any() for a, b in pairs)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_training(configure: Configure) -> None:
     first, second = (rl.run(configure(SOLVABLE, "rl.steps=2", name=name)) for name in ("one", "two"))
     assert [timeless(r) for r in rows(first, "rl")] == [timeless(r) for r in rows(second, "rl")]

@@ -69,6 +69,7 @@ def test_a_resumed_run_keeps_its_mix(configure: Configure, muarl: Callable[..., 
     assert named.exit_code == 0, named.output  # its own domain, named for its code
 
 
+@pytest.mark.slow
 def test_a_resumed_run_plays_what_an_uninterrupted_one_plays(configure: Configure) -> None:
     coins.allow()
     mixed = listed(("retail-generated", coins.REFERENCE), 1, 1), "rl.tasks_per_step=4", "rl.group_size=2"

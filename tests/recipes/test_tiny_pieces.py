@@ -87,6 +87,7 @@ def test_every_value_is_within_one_token_wherever_it_was_read() -> None:
     assert broken(read()) == []
 
 
+@pytest.mark.slow
 def test_hardly_any_value_is_cut_in_conversations_of_other_tasks() -> None:
     texts = read(2, 15)
     known = Values(values())
@@ -95,6 +96,7 @@ def test_hardly_any_value_is_cut_in_conversations_of_other_tasks() -> None:
     assert len(broken(texts)) <= there / 500
 
 
+@pytest.mark.slow
 def test_a_tokenizer_of_several_worlds_has_nearly_all_pieces_of_each_as_single_tokens() -> None:
     known = tokenizer().get_added_vocab()
     for name in WORLDS:
@@ -134,6 +136,7 @@ def split(text: str) -> list[str]:
     return [reads_words().decode([i]) for i in reads_words().encode(text, add_special_tokens=False)]
 
 
+@pytest.mark.slow
 def test_with_words_sentences_and_tools_are_read_in_words_that_worlds_share() -> None:
     assert split("Shall I go ahead?") == ["Shall ", "I ", "go ", "ahead", "?"]
     assert split("cancel_booking")[:2] == split("cancel_order")[:2] == ["cancel", "_"]

@@ -254,6 +254,7 @@ def test_an_export_holds_the_lists_that_the_audit_leads_to(library: Library, tmp
     assert (tmp_path / "pages" / "checked" / "episodes" / f"{key_text(worst.key)}.html").exists()
 
 
+@pytest.mark.slow
 def test_audit_pages_fit(tmp_path: Path, browser: Browser) -> None:
     wide: dict[str, Sequence[Finding]] = {
         f"{name}{n}": [replace(f, rule=f"{f.rule}-{'long' * 9}-{n}") for f in own]

@@ -73,6 +73,7 @@ def test_colours_follow_the_readers_request(library: Library, browser: Browser) 
         assert sum(map(int, browser.ask("getComputedStyle(document.body).color")[4:-1].split(","))) > 600
 
 
+@pytest.mark.slow
 def test_keys_lead_through_the_pages(library: Library, browser: Browser) -> None:
     with serving(library) as server:
         browser.go(server.address)
@@ -133,6 +134,7 @@ def test_a_running_page_refreshes_itself(tmp_path: Path, browser: Browser) -> No
             library.close()
 
 
+@pytest.mark.slow
 def test_exported_pages_open_from_the_disk(finished: RunDirectory, tmp_path: Path, browser: Browser) -> None:
     other = make_run(tmp_path, "other")
     write_pages(indexed(tmp_path, finished.path, other.path), tmp_path / "pages", episodes=4)

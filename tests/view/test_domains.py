@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from muarl.observe.rundir import RunDirectory
 from muarl_tools.view import queries
 from muarl_tools.view.queries import Filter
@@ -51,6 +53,7 @@ def test_episodes_are_filtered_by_domain(tmp_path: Path) -> None:
         assert {domain for domain, _ in queries.stages_by_domain(db)} == set(NAMES)
 
 
+@pytest.mark.slow
 def test_several_runs_are_compared_by_domain(tmp_path: Path) -> None:
     runs = [make_mixed(tmp_path, "first", (1.0, 0.0)), make_mixed(tmp_path, "second", (1.0, 1.0))]
     page = look(indexed(tmp_path, *(run.path for run in runs)))

@@ -23,7 +23,7 @@ def ineligible(name: str, size: str, count: int = 40):
         yield episode, [one.text for one in found if one.rule == "ineligible-write"]
 
 
-@pytest.mark.parametrize("size", ["tiny", "small"])
+@pytest.mark.parametrize("size", ["tiny", pytest.param("small", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_held_against_the_expert(name, size):
     """No write that the documents forbid, and none before a yes, however it asks for it."""

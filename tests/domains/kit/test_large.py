@@ -91,6 +91,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return environment(service, name="large-library")
 
 
+@pytest.mark.slow
 def test_tasks_and_audits_read_the_rows_that_they_are_about(large: Environment) -> None:
     domain = large.make_domain()
     first = large.make_tasks("test", 1)  # what the plans do is explored once

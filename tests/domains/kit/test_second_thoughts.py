@@ -115,7 +115,7 @@ def test_who_named_the_wrong_record_says_the_whole_request_again_and_gets_what_t
 
 
 def test_who_has_nothing_to_change_drops_the_request_and_nothing_is_written():
-    tasks = made(ONE_RECORD, "tiny", "train", 40)
+    tasks = made(ONE_RECORD, "tiny", "train", 15)
     dropped = [t for t in tasks if t.agenda["requests"][0]["then"]]
     assert dropped and all(t.agenda["requests"][0]["then"] == {"drop": True} for t in dropped)
     assert not [a for t in dropped for a in t.actions if a.name == "extend_loan"]

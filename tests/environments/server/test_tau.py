@@ -167,6 +167,7 @@ async def test_what_is_asked_wrong_is_said_with_its_field() -> None:
             assert (await client.request("GET", path, headers={"authorization": ""})).status_code == 401
 
 
+@pytest.mark.slow
 async def test_a_company_with_documents_gives_the_same_as_natively() -> None:
     environment = find(COMPANY)
     tasks = environment.make_tasks("test", 4)

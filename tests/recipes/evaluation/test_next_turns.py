@@ -127,6 +127,7 @@ def test_the_expert_s_own_turns_are_all_right() -> None:
     assert found["call_right"] == 1.0 and found["words_kept"] == 1.0
 
 
+@pytest.mark.slow
 def test_an_evaluation_reports_it(muarl: Callable[..., Any], tmp_path: Path) -> None:
     result = muarl("eval", "eval.tasks=2", "eval.next_turns=2", "rollout.max_turns=2", "--name", "e")
     assert result.exit_code == 0, result.output
