@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import certifi
+
 # Before torch is imported anywhere: idle OpenMP workers must sleep, or two jobs on two cores starve each other, and
 # nothing in a test may reach for a model hub.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -27,6 +29,12 @@ for _name in ("OPENAI_API_KEY_HOST", "OPENAI_BASE_URL"):
 # Nor does a test leave anything in a person's home.
 _STATE = tempfile.TemporaryDirectory(prefix="muarl-tests-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
+
+# Each HTTP client reads all certificates of authorities, which takes 30 ms and more; no test asks a server on the web.
+_FIRST = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
+_CERTIFICATE = Path(_STATE.name) / "certificate.pem"
+_CERTIFICATE.write_text("".join(_FIRST[:2]) + "\n")
+os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
 
 import pytest
 from hypothesis import HealthCheck, settings
