@@ -72,10 +72,8 @@ print("mean reward", compute_metrics(results).avg_reward)
 
 
 @pytest.mark.data
-def test_the_leaderboard_check_and_the_viewer_take_an_evaluation(
-    tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = evaluation(tmp_path, shared_data, monkeypatch)
+def test_the_leaderboard_check_and_the_viewer_take_an_evaluation(install_data: Any, tmp_path: Path) -> None:
+    made = evaluation(install_data, tmp_path)
     told = json.loads(made.read_text())
     assert told["info"]["agent_info"]["llm_args"] == {"temperature": 0.0}, "nothing of what else requests carried"
     assert "sk-secret" not in made.read_text()
