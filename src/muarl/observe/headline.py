@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.pages.markup import as_figure
+from muarl.pages.markup import as_figure, bounds, mapping
 from muarl.sign_rules import Row, no_update
 from muarl.signs import PHASE, REMEDIES, signs
 
@@ -73,11 +73,11 @@ class Headline:
 
 def headline_of(summary: Summary, key: str) -> Headline:
     """The figures of the evaluation that stands under ``key`` in a summary."""
-    block, audit = _mapping(summary.get(key)), audit_of(summary, key)
+    block, audit = mapping(summary.get(key)), audit_of(summary, key)
     success = as_figure(block.get("success"))
-    unasked = as_figure(_mapping(block.get("behaviour")).get("writes_without_consent"))
+    unasked = as_figure(mapping(block.get("behaviour")).get("writes_without_consent"))
     return Headline(
-        None if success is None else ShownShare(success, _bounds(block.get("interval")), _whole(block.get("episodes"))),
+        None if success is None else ShownShare(success, bounds(block.get("interval")), _whole(block.get("episodes"))),
         clean_of(block) or clean_of(audit),
         estimate_of(audit.get("catastrophic")),
         None if unasked is None else ShownShare(unasked),
@@ -86,8 +86,8 @@ def headline_of(summary: Summary, key: str) -> Headline:
 
 def audit_of(summary: Summary, key: str) -> Summary:
     """The sum of the audit of that evaluation; empty where there is none."""
-    audit = _mapping(summary.get("audit"))
-    return audit if key == ALONE and "layers" in audit else _mapping(audit.get(key))
+    audit = mapping(summary.get("audit"))
+    return audit if key == ALONE and "layers" in audit else mapping(audit.get(key))
 
 
 def clean_of(block: Summary) -> ShownShare | None:
@@ -98,14 +98,14 @@ def clean_of(block: Summary) -> ShownShare | None:
 
 def clean_in(summary: Summary, key: str, domain: str) -> ShownShare | None:
     """The same of one domain, of a run with several."""
-    return clean_of(_mapping(_mapping(_mapping(summary.get(key)).get("by_domain")).get(domain)))
+    return clean_of(mapping(mapping(mapping(summary.get(key)).get("by_domain")).get(domain)))
 
 
 def estimate_of(found: Any) -> ShownShare | None:
     """A share from ``{"value", "interval", "n"}``; None from anything else."""
-    part = _mapping(found)
+    part = mapping(found)
     value = as_figure(part.get("value"))
-    return None if value is None else ShownShare(value, _bounds(part.get("interval")), _whole(part.get("n")))
+    return None if value is None else ShownShare(value, bounds(part.get("interval")), _whole(part.get("n")))
 
 
 def clean_text(share: ShownShare | None) -> str:
@@ -146,7 +146,7 @@ def cost_text(summary: Summary) -> str | None:
     broken = solved - round(clean.value * success.n)
     if broken <= 0:
         return None
-    layers = {name: estimate_of(_mapping(audit_of(summary, key).get("layers")).get(name)) for name in PAYING}
+    layers = {name: estimate_of(mapping(audit_of(summary, key).get("layers")).get(name)) for name in PAYING}
     kept = {name: share.value for name, share in layers.items() if share is not None and share.value < 1}
     remedy = f" rl.layers.{min(kept, key=lambda name: kept[name])}=0.5 pays for obeying." if kept else ""
     return f"The reward was the task's outcome alone: {broken:,} of {solved:,} successes broke a rule.{remedy}"
@@ -156,17 +156,6 @@ def last_lines(summary: Summary) -> Sequence[str]:
     """What a job says of a summary with evaluations before and after, beside its figures: most often nothing."""
     found = traded_text(headline_of(summary, BEFORE), headline_of(summary, AFTER)), cost_text(summary)
     return [line for line in found if line is not None]
-
-
-def _mapping(value: Any) -> Summary:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _bounds(value: Any) -> tuple[float, float] | None:
-    if not isinstance(value, Sequence) or len(value) != 2:
-        return None
-    low, high = map(as_figure, value)
-    return None if low is None or high is None else (low, high)
 
 
 def _whole(value: Any) -> int | None:

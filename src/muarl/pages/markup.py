@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from markupsafe import Markup
@@ -73,3 +73,16 @@ def as_figure(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -LARGEST < value < LARGEST:
         return None
     return float(value)
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def bounds(interval: Any) -> tuple[float, float] | None:
+    """(low, high) of an interval, None if it is none."""
+    if not isinstance(interval, Sequence) or len(interval) != 2:
+        return None
+    low, high = map(as_figure, interval)
+    return (low, high) if low is not None and high is not None else None

@@ -12,7 +12,7 @@ from muarl.accounts.metrics import GENERAL_TOOLS
 from muarl.basics.errors import MuarlError
 from muarl.basics.untrusted import parse_json, read_text
 from muarl.pages.charts import Point, number, percent, smooth
-from muarl.pages.markup import Child, Html, as_figure, tag
+from muarl.pages.markup import Child, Html, as_figure, bounds, tag
 from muarl.pages.table import Cell
 from muarl.pages.words import Word
 
@@ -97,19 +97,6 @@ def link(address: str | None, *children: Child, **attributes: str | None) -> Htm
         attributes.pop("rel", None)
         return tag("span", *children, **attributes)
     return tag("a", *children, href=address, **attributes)
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def bounds(interval: Any) -> tuple[float, float] | None:
-    """(low, high) of an interval, None if it is none."""
-    if not isinstance(interval, Sequence) or len(interval) != 2:
-        return None
-    low, high = map(as_figure, interval)
-    return (low, high) if low is not None and high is not None else None
 
 
 def share_cell(value: Any, interval: Any = None, unknown: str = "–") -> Cell:

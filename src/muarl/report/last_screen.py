@@ -10,9 +10,8 @@ from rich.text import Text
 
 from muarl.observe.headline import AFTER, BEFORE, ShownShare, clean_of, clean_text, headline_of
 from muarl.pages.charts import number, percent
-from muarl.pages.markup import as_figure
+from muarl.pages.markup import as_figure, bounds
 from muarl.pages.words import word
-from muarl.report.figures import bounds
 from muarl.report.report_story import share_of
 
 BEHAVIOUR = ("writes_without_consent", "needless_transfers", "tool_error_rate", "truncated", "turns")

@@ -19,9 +19,9 @@ from muarl.basics.files import write_text
 from muarl.basics.untrusted import parse_yaml
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips, wanted
-from muarl.pages.markup import Child, Html, join, tag
+from muarl.pages.markup import Child, Html, join, mapping, tag
 from muarl.pages.templates import filled
-from muarl.report.figures import RunFigures, mapping, nowhere, read_resumes
+from muarl.report.figures import RunFigures, nowhere, read_resumes
 from muarl.report.report_audit import finding_notes
 from muarl.report.sections import AFTER, Section, before_text, head_of, links_to, sections_of, shown
 from muarl.types.episode import Episode

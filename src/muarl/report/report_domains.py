@@ -7,10 +7,10 @@ from typing import Any
 
 from muarl.accounts.metrics import BEHAVIOUR, DOMAIN, SUCCESS_WITHOUT_VIOLATION
 from muarl.pages.charts import Series, line_chart
-from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.markup import Html, as_figure, join, mapping, tag
 from muarl.pages.table import Cell, table, to_html
 from muarl.pages.words import word
-from muarl.report.figures import MEASURED, Rows, RunFigures, figure_text, mapping, points, share_cell
+from muarl.report.figures import MEASURED, Rows, RunFigures, figure_text, points, share_cell
 from muarl.report.report_audit import audits_of
 from muarl.report.report_curves import CURVES
 from muarl.report.report_tables import ReportStage, stage_columns

@@ -10,9 +10,8 @@ from muarl.observe.headline import clean_of, cost_text, traded_text
 from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import percent
-from muarl.pages.markup import Child, Html, as_figure, join, tag
+from muarl.pages.markup import Child, Html, as_figure, bounds, join, tag
 from muarl.pages.shortening import cut
-from muarl.report.figures import bounds
 from muarl.report.report_tables import ReportStage, headline_table, score_rows, scores_table
 
 Summary = Mapping[str, Any]

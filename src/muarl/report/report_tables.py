@@ -10,10 +10,10 @@ from muarl.accounts.metrics import BEHAVIOUR, NOT_CHECKED
 from muarl.observe.headline import Headline, ShownShare, estimate_of
 from muarl.observe.progress import clock
 from muarl.pages.charts import dumbbell, number, percent, share_bar, strip
-from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.markup import Html, as_figure, bounds, join, mapping, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import Word, phase_name, word
-from muarl.report.figures import Rows, bounds, figure_text, mapping, share_cell
+from muarl.report.figures import Rows, figure_text, share_cell
 
 Block = Mapping[str, Any]
 

@@ -9,10 +9,10 @@ from muarl.observe.headline import headline_of, what_went_wrong
 from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import sparkline
-from muarl.pages.markup import Child, Html, as_figure, join, tag
+from muarl.pages.markup import Child, Html, as_figure, join, mapping, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name
-from muarl.report.figures import EpisodeLinks, RunFigures, ends, mapping, spent, thin
+from muarl.report.figures import EpisodeLinks, RunFigures, ends, spent, thin
 from muarl.report.report_audit import audit_section, audits_of, grave
 from muarl.report.report_charts import chart_sections, drawn_in, filled
 from muarl.report.report_curves import everything

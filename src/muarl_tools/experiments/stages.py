@@ -8,7 +8,6 @@ wherever an experiment stopped; what it needs to know lies in the runs' own fold
 from __future__ import annotations
 
 import importlib
-import json
 import shlex
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from typing import IO, Any
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.cli.asked import AskedFor, asked_for
 from muarl.cli.main import subcommands
+from muarl.cli.options import as_overrides
 from muarl.config.sections import RunConfig
 from muarl.environments.registry import is_reference
 from muarl.observe.rundir import RunDirectory
@@ -125,10 +125,10 @@ def by_command(stage: Stage, say: Say, output: IO[Any] | None = None) -> subproc
     words = list(stage.words)
     if stage.is_begun:
         own = [word for d in stage.config.domains if is_reference(d.name) for word in ("--domain", d.name)]
-        settings = {f"{name}={json.dumps(value)}" for name, value in stage.changed().items()}
+        settings = stage.changed()
         if not any(word.startswith(f"{PACKS}=") for word in words):
-            settings = {one for one in settings if not one.startswith(f"{PACKS}=")}
-        words = [words[0], "--resume", str(stage.folder), *own, *sorted(settings)]
+            settings.pop(PACKS, None)
+        words = [words[0], "--resume", str(stage.folder), *own, *sorted(as_overrides(settings))]
     say(f"muarl {shlex.join(words)}")
     return launch(words, output)
 

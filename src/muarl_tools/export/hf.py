@@ -22,8 +22,7 @@ from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer,
 from muarl.learning.release import ModelNotes, write_release
 from muarl.observe.headline import clean_of, clean_text
 from muarl.observe.rundir import RunDirectory
-from muarl.pages.markup import as_figure
-from muarl.report.figures import bounds
+from muarl.pages.markup import as_figure, bounds
 from muarl.runs.own_settings import TAKEN, THOUGHTS, own_settings
 from muarl_tools.export import ExportOptions, free_place
 
