@@ -144,7 +144,7 @@ def test_a_mistake_about_oneself_is_made_once() -> None:
 
 @cache
 def drawn(name: str) -> Sequence[Task]:
-    return find(name).make_tasks("test", 36, size="tiny", seed=3)
+    return find(name).make_tasks("test", 72, size="tiny", seed=3)
 
 
 @pytest.mark.parametrize("errors", [0.0, 0.4])
@@ -171,7 +171,7 @@ def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: flo
                 refused += [] if problem is None else [(episode.task_id, text, problem)]
                 talk.said(text)
     assert count > 100
-    assert len(refused) <= 1 + count // 100, refused
+    assert len(refused) <= count // 100, refused
 
 
 def test_an_environment_has_checks_for_its_own_tasks() -> None:
