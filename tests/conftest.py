@@ -19,6 +19,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one worker a core
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# PyTorch's stores look up the name of every address they talk to; a name server that does not answer would keep each
+# waiting for ten seconds.
+os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
 
 # What a person or a CI has set for other purposes must not change what a test sees.
 for _name in ("FORCE_COLOR", "NO_COLOR", "GITHUB_ACTIONS", "PY_COLORS", "COLUMNS", "MUARL_DEBUG", "MUARL_DATA"):

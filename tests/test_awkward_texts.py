@@ -112,6 +112,7 @@ def test_parsers(name: str) -> None:
     assert too_slow(PARSERS[name], LENGTH) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_rules(name: str) -> None:
     assert too_slow(RULES[name], LENGTH // 20, besides=0.75) == []

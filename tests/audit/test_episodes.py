@@ -63,7 +63,7 @@ def rules(found: Played, *, layers: Sequence[str] = ()) -> Counter[str]:
 
 
 class TestAgents:
-    @pytest.mark.parametrize("name", DOMAINS)
+    @pytest.mark.parametrize("name", ["retail", *(pytest.param(n, marks=pytest.mark.slow) for n in DOMAINS[1:])])
     async def test_idling_breaks_no_rule_but_leaves_questions_open(self, name: str) -> None:
         found = rules(await played(name, IdleAgent(), 4))
         assert found

@@ -134,6 +134,7 @@ def test_going_on_with_a_run_names_what_to_add(run: Path, marker: Path) -> None:
         assert "--domain" in said or "--scenario" in said or "is a run of" in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", MOST_HIDDEN, indirect=True)
 def test_an_episode_page_says_how_to_see_what_the_calls_changed(run: Path, marker: Path, named: str) -> None:
     assert muarl("view", run, "--export", "pages").exit_code == 0

@@ -15,19 +15,21 @@ from muarl_tools.checks.environment.samples import CheckContext
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
-COUNT, MANY = 80, 200
+COUNT, MANY = 80, 120
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
 FEW = 12
 """Tasks of one environment on a server that are looked at in every run of the tests, at its smallest size; ``COUNT`` of
 all in the slow ones, at both."""
 ALIKE = ("insurer-knowledge-generated", "utility-knowledge-generated")
 """Environments made by the same code as another: at their smallest size alone."""
-ALWAYS = {"retail-generated": 60, "bfcl-generated": 60, "bank-generated": 60}
+ALWAYS = {"retail-generated": 60, "bfcl-generated": 60}
 """Environments that are checked in every run of the tests, by as many tasks as need every tool; the others in the slow
 ones."""
+RARE = {"telecom-generated": 120}
+"""Environments with a tool that hardly any task needs: as many tasks as need it."""
 IN_TURN = [
     *ALWAYS.items(),
-    *(pytest.param(name, COUNT, marks=pytest.mark.slow) for name in MADE if name not in ALWAYS),
+    *(pytest.param(name, RARE.get(name, COUNT), marks=pytest.mark.slow) for name in MADE if name not in ALWAYS),
 ]
 LARGEST = [(name, size) for name in MADE if name not in ALIKE for size in find(name).sizes[1:][-1:]]
 WRONG = ("wrong_zip", "wrong_id", "wrong_phone", "wrong_password", "wrong", "impostor")

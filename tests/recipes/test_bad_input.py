@@ -78,7 +78,7 @@ def test_a_damaged_checkpoint_is_named(
         (["model.max_context=9"], ["model.max_context is 9", "policy text and tools"]),
         (["model.max_context=99999"], ["at most 2048 tokens"]),
         (["learner.pack_tokens=500"], ["learner.pack_tokens is 500", "768 tokens"]),
-        (["domain.intents=[nothing]"], ["no intent 'nothing'"]),
+        pytest.param(["domain.intents=[nothing]"], ["no intent 'nothing'"], marks=pytest.mark.slow),
         (["domain.policy=absent.md"], ["absent.md"]),
     ],
 )

@@ -66,6 +66,7 @@ def stops_after(steps: int, problem: BaseException) -> Callable[..., Any]:
     return stopping
 
 
+@pytest.mark.slow
 def test_a_run_that_was_broken_off_ends_with_the_same_weights(
     hotel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,11 @@ def test_how_many_conversations_there_will_be_is_said_before_the_first(muarl: Mu
 
 
 @pytest.mark.parametrize(
-    ("bound", "end"), [(["--max-cost", "0.0002"], "cost_budget"), (["--max-tokens", "200"], "token_budget")]
+    ("bound", "end"),
+    [
+        (["--max-tokens", "200"], "token_budget"),
+        pytest.param(["--max-cost", "0.0002"], "cost_budget", marks=pytest.mark.slow),
+    ],
 )
 def test_a_spent_budget_ends_the_run_with_what_is_finished(
     muarl: Muarl, server: FakeOpenAI, tmp_path: Path, bound: list[str], end: str

@@ -54,7 +54,9 @@ def test_another_program_says_what_muarl_says(tmp_path: Path) -> None:
         assert ours.message.content and ours.message.content in tokenizer.decode(said)
 
 
-@pytest.mark.parametrize("form", ["messages", "csv", "atif", "rows"])
+@pytest.mark.parametrize(
+    "form", ["csv", *(pytest.param(f, marks=pytest.mark.slow) for f in ("messages", "atif", "rows"))]
+)
 def test_halves_of_characters_in_a_conversation_do_not_stop_an_export(tmp_path: Path, form: str) -> None:
     run = viewed_run(tmp_path / "runs", "theirs").path
     for file in (run / "episodes").glob("*.jsonl"):

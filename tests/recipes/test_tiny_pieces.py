@@ -83,6 +83,7 @@ def test_pieces_of_worlds_apart_stay_as_they_are() -> None:
     assert untangled(["ab", "cd"], ["cd"], ["ab cd", "abcd"]) == ["ab", "cd"]
 
 
+@pytest.mark.slow
 def test_every_value_is_within_one_token_wherever_it_was_read() -> None:
     assert broken(read()) == []
 

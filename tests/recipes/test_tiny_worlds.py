@@ -62,7 +62,9 @@ def played_in(name: str) -> Played:
     return Played(next(w for w in WORLDS if w.name == name))
 
 
-@pytest.fixture(params=[w.name for w in WORLDS])
+@pytest.fixture(
+    params=[pytest.param(w.name, marks=pytest.mark.slow) if w.name == "airline" else w.name for w in WORLDS]
+)
 def played(request):
     return played_in(request.param)
 

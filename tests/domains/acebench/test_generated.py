@@ -45,6 +45,7 @@ def test_every_wish_occurs_and_both_services_have_their_share():
     assert {"changes_mind", "feasible", "service"} <= set(tasks[0].tags)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["tiny", "small"])
 def test_each_service_has_its_own_tools_and_policy(size):
     domain = generated_acebench(size)

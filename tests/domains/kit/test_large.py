@@ -125,6 +125,7 @@ def ask_until(it: Plan) -> None:
     it.answer("It is out until {l.until|date}.", tell="{l.until|date}")
 
 
+@pytest.mark.slow
 def test_values_of_any_record_are_drawn_without_going_through_the_table(large: Environment) -> None:
     service = large.rule_based_user.keywords["service"]
     made = environment(replace(service, intents=(*service.intents, ask_until)), name="large-library")

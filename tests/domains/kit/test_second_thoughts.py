@@ -67,7 +67,7 @@ def drops_first(task):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name not in ("hotel", "bank", "retail") else ())
+        pytest.param(name, marks=pytest.mark.slow if name != "hotel" else ())
         for name in (*SERVICES, "retail", "airline")
     ],
 )

@@ -28,7 +28,9 @@ REHEARSED = [
 ]
 """Names, sizes and how many tasks are checked; the first in every run of the tests. Of mcp-sqlite's medium size it
 takes more: 10 of the first 40 are forbidden requests, in which doing nothing is right, and 14 of the first 120."""
-everywhere = pytest.mark.parametrize("name", ON_SERVERS)
+everywhere = pytest.mark.parametrize(
+    "name", [name if name == "mcp-filesystem" else pytest.param(name, marks=pytest.mark.slow) for name in ON_SERVERS]
+)
 
 
 @pytest.mark.parametrize(("name", "size", "count"), REHEARSED)

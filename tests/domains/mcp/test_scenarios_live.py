@@ -21,7 +21,9 @@ from support.environments import ON_SERVERS
 from support.kit import made, service
 from support.mcp import call, needs_server, play
 
-everywhere = pytest.mark.parametrize("name", ON_SERVERS)
+everywhere = pytest.mark.parametrize(
+    "name", [name if name == "mcp-filesystem" else pytest.param(name, marks=pytest.mark.slow) for name in ON_SERVERS]
+)
 
 
 @everywhere

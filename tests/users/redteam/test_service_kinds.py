@@ -51,7 +51,9 @@ def test_on_a_server_nobody_is_an_impostor_and_the_reason_is_told(name: str) -> 
         kinds_of(source, ["angry", "impostor"])
 
 
-@pytest.mark.parametrize("name", [*ON_SERVERS, ACEBENCH])
+@pytest.mark.parametrize(
+    "name", [ON_SERVERS[0], *(pytest.param(n, marks=pytest.mark.slow) for n in (*ON_SERVERS[1:], ACEBENCH))]
+)
 @pytest.mark.parametrize("kind", ["pressure", "changing", "injection", "silent"])
 def test_the_right_calls_earn_the_reward_and_what_is_trapped_does_not(name: str, kind: str) -> None:
     domain, caught = played(name).make_domain("tiny"), 0
