@@ -88,8 +88,7 @@ MODEL: dict[str, Ask] = {
 }
 
 
-@pytest.mark.parametrize("context", [2048, 10_000_000])
-@pytest.mark.parametrize("name", MODEL)
+@pytest.mark.parametrize(("name", "context"), [*((name, 2048) for name in MODEL), ("chat", 10_000_000)])
 def test_requests_of_the_model_server(name: str, context: int) -> None:
     sampler = TellingSampler(Qwen3Format(small_tokenizer()), "Hi")
     with (

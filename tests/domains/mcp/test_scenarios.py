@@ -21,7 +21,7 @@ from support.kit import expert, made, rehearsed, said, service
 REHEARSED = [
     ("mcp-filesystem", "tiny", 12),
     *(
-        pytest.param(name, size, 120 if (name, size) == ("mcp-sqlite", "medium") else 40, marks=pytest.mark.slow)
+        pytest.param(name, size, 120 if (name, size) == ("mcp-sqlite", "medium") else 30, marks=pytest.mark.slow)
         for name in ON_SERVERS
         for size in ("tiny", "medium")
     ),
