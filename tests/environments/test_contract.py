@@ -15,7 +15,7 @@ from muarl_tools.checks.environment.samples import CheckContext
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
-COUNT, MANY = 80, 120
+COUNT, MANY = 60, 80
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
 FEW = 12
 """Tasks of one environment on a server that are looked at in every run of the tests, at its smallest size; ``COUNT`` of
