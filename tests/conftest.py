@@ -19,8 +19,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one worker a core
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-# PyTorch's stores look up the name of every address they talk to; a name server that does not answer would keep each
-# waiting for ten seconds.
+# PyTorch's stores look up the name of every address they talk to, and would wait five seconds and more where no name
+# server answers.
 os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
 
 # What a person or a CI has set for other purposes must not change what a test sees.

@@ -115,7 +115,7 @@ def test_parsers(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RULES)
 def test_rules(name: str) -> None:
-    assert too_slow(RULES[name], LENGTH // 4, besides=1.0) == []
+    assert too_slow(RULES[name], LENGTH // 2, besides=2.0) == []
 
 
 @pytest.mark.parametrize("pattern", ["|" * LENGTH, "." * LENGTH, "a" * LENGTH + "b"])

@@ -32,6 +32,7 @@ from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.users.agenda import AgendaUserFactory
 from support.environments import rules_of
+from support.marks import first_of
 
 DOMAINS = ("retail", "airline", "telecom", "food-delivery", "hotel", "bank", "clinic", "insurance")
 
@@ -63,7 +64,7 @@ def rules(found: Played, *, layers: Sequence[str] = ()) -> Counter[str]:
 
 
 class TestAgents:
-    @pytest.mark.parametrize("name", ["retail", *(pytest.param(n, marks=pytest.mark.slow) for n in DOMAINS[1:])])
+    @pytest.mark.parametrize("name", first_of(DOMAINS))
     async def test_idling_breaks_no_rule_but_leaves_questions_open(self, name: str) -> None:
         found = rules(await played(name, IdleAgent(), 4))
         assert found

@@ -60,8 +60,8 @@ def test_a_domain_on_a_server_is_evaluated_by_its_name_alone() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_model_of_its_own_trains_on_it_for_two_steps(tmp_path: Path) -> None:
-    name = "mcp-sqlite"
+@pytest.mark.parametrize("name", ["mcp-sqlite", "hotel-generated"])
+def test_a_small_model_of_its_own_trains_on_it_for_two_steps(name: str, tmp_path: Path) -> None:
     if name.startswith("mcp-"):
         needs_server(name)
     where = (f"domain.name={name}", "domain.size=tiny", f"runs_dir={tmp_path}", "threads=1")

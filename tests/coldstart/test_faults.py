@@ -33,7 +33,7 @@ FAULTS: dict[str, Answer] = {
 REASONS = {
     "429": "429",
     "500": "500",
-    "timeout": "1 s",
+    "timeout": "2 s",
     "cut": "unreachable (Server disconnected",
     "cut stream": "the connection broke off in the middle of the answer",
     "nonsense": "not JSON",
@@ -74,11 +74,11 @@ async def _no_wait(seconds: float) -> None:
 
 
 def made(muarl: Muarl, folder: Path, server: FakeOpenAI, part: str, *args: str, attempts: int = 3) -> tuple[Any, Path]:
-    """A run in the library, with its output, and where its dataset is. One attempt of ``part`` may take a second."""
+    """A run in the library, with its output, and where its dataset is. One attempt of ``part`` may take two seconds."""
     folder.mkdir(exist_ok=True)
     asked = [word for name in SECTIONS for word in (f"--{name}", f"endpoint:{name}@{server.url}")]
     parts = ("--scenario", str(own_folder(folder / "library")), *asked)
-    patience = (f"{SECTIONS[part]}.attempts={attempts}", f"{SECTIONS[part]}.timeout=1")
+    patience = (f"{SECTIONS[part]}.attempts={attempts}", f"{SECTIONS[part]}.timeout=2")
     more = ("user.guidelines=muarl", "coldstart.near_duplicate=1", f"runs_dir={folder}", *patience, *args)
     return muarl("coldstart", "--name", "cs", *parts, *more, ok=True), folder / "cs" / "dataset"
 

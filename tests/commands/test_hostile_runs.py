@@ -21,6 +21,7 @@ from muarl.cli.main import app
 from muarl.config.load import load_config
 from muarl.environments import registry
 from muarl_worlds import data
+from support.marks import first_of
 from support.viewing import make_run
 
 EVIL = """
@@ -110,7 +111,7 @@ USING = [
 """What needs it, and is refused."""
 
 
-MOST_HIDDEN = ["evil:E", *(pytest.param(name, marks=pytest.mark.slow) for name in ("./evil.py:E", "whole path"))]
+MOST_HIDDEN = first_of(["evil:E", "./evil.py:E", "whole path"])
 """Names of code, of which the first is found on Python's own search path."""
 
 

@@ -245,9 +245,9 @@ def test_from_the_first_line_to_the_last(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_lost_or_mixed_up_at_200_conversations(repository: Path) -> None:
-    command = [sys.executable, str(repository / "benches" / "serve_load.py"), "--turns", "2", "--max-tokens", "16"]
+    command = [sys.executable, str(repository / "benches" / "serve_load.py"), "--turns", "3", "--max-tokens", "16"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"requests": 400' in done.stdout
+    assert '"requests": 600' in done.stdout
     assert '"lost_or_mixed_up": 0' in done.stdout
     assert json.loads(done.stdout)["apart_by_rounding"] < 10

@@ -15,7 +15,7 @@ from muarl_tools.checks.environment.samples import CheckContext
 from support.environments import BENCHMARKS, MADE, ON_SERVERS
 from support.mcp import needs_server
 
-COUNT, MANY = 60, 80
+COUNT, MANY = 80, 200
 """Tasks of an environment in the slow tests: at its smallest size, and at its largest."""
 FEW = 12
 """Tasks of one environment on a server that are looked at in every run of the tests, at its smallest size; ``COUNT`` of
@@ -26,8 +26,7 @@ ALWAYS = {"retail-generated": 60, "bfcl-generated": 60}
 """Environments that are checked in every run of the tests, by as many tasks as need every tool; the others in the slow
 ones."""
 RARE = {"telecom-generated": 120}
-RARE_AT_LARGEST = {"bfcl-generated": 200}
-"""Environments with a tool that hardly any task needs: as many tasks as need it."""
+"""Environments with a tool that hardly any task needs: as many tasks, at the smallest size, as need it."""
 IN_TURN = [
     *ALWAYS.items(),
     *(pytest.param(name, RARE.get(name, COUNT), marks=pytest.mark.slow) for name in MADE if name not in ALWAYS),
@@ -79,7 +78,7 @@ def test_experts_greet_and_meet_errors_only_where_a_user_gives_a_wrong_detail(na
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), LARGEST)
 def test_it_keeps_the_contract_at_its_largest_size(name: str, size: str) -> None:
-    context = CheckContext(find(name), name, size, RARE_AT_LARGEST.get(name, MANY))
+    context = CheckContext(find(name), name, size, MANY)
     results = [run_check(check, context) for check in CHECKS if check.name != "red-team"]  # as at the smallest size
     assert wrong(results) == []
 
@@ -109,8 +108,8 @@ def test_another_process_makes_the_same_tasks_for_servers() -> None:
 @pytest.mark.parametrize(("name", "size"), [(name, find(name).sizes[-1]) for name in ON_SERVERS])
 def test_an_environment_on_a_server_keeps_it_on_its_server(name: str, size: str) -> None:
     needs_server(name)
-    ran = run_checks(CheckContext(find(name), name, size, 12))
-    results = [r for r in ran if r.check.name != "floors"]  # a share of 12 tasks says little: see domains/mcp
+    ran = run_checks(CheckContext(find(name), name, size, 24))
+    results = [r for r in ran if r.check.name != "floors"]  # a share of 24 tasks says little: see domains/mcp
     assert wrong(results) == []
     assert skipped(results) <= {"audit-rules", "bad-calls", "coverage"}
 

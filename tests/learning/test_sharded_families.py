@@ -30,8 +30,10 @@ def start(name: str, folder: Path, tokenizer: PreTrainedTokenizerFast) -> Path:
 @pytest.mark.parametrize(
     ("name", "processes", "kind"),
     [
+        ("qwen3_5_text", 2, "adamw"),
         ("qwen3_next", 2, "muon"),
         ("mixtral", 3, "adamw"),
+        ("gemma3_text", 2, "adamw"),
         ("gpt_oss", 2, "adamw"),
         ("deepseek_v3", 2, "adamw"),
     ],
@@ -39,8 +41,9 @@ def start(name: str, folder: Path, tokenizer: PreTrainedTokenizerFast) -> Path:
 def test_the_same_steps_checkpoints_and_export(
     name: str, processes: int, kind: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    """Layers with a recurrent state and experts; experts over processes of which one has none of them; windows, sinks
-    and experts; buffers of a checkpoint's own. Processes have different numbers of rows to compute."""
+    """Layers with a recurrent state; those and experts; experts over processes of which one has none of them; windows
+    and scaled embeddings; windows, sinks and experts; buffers of a checkpoint's own. Processes have different numbers
+    of rows to compute."""
     folder, config = start(name, tmp_path, tokenizer), settings(kind=kind)
     rounds, tolerance = (range(1), 1e-4) if name in RECURRENT else (range(2), 1e-5)
     many, alone = several(folder, config, processes), one(folder, config)
@@ -101,7 +104,7 @@ def test_a_checkpoint_of_two_processes_goes_on_in_three(tmp_path: Path, tokenize
         three.close()
 
 
-@pytest.mark.parametrize("name", ["granite"])
+@pytest.mark.parametrize("name", ["qwen3_5_text", "granite"])
 def test_bfloat16_computes_in_it_and_keeps_float32(
     name: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast
 ) -> None:

@@ -20,6 +20,7 @@ from muarl.learning.checkpoints import load_policy
 from muarl.recipes.chatting import chat_config
 from muarl.runs.eval_agent import make_eval_agent
 from muarl.types.chat import Message
+from support.marks import first_of
 from support.trained import make_run
 from support.viewing import make_run as viewed_run
 
@@ -54,9 +55,7 @@ def test_another_program_says_what_muarl_says(tmp_path: Path) -> None:
         assert ours.message.content and ours.message.content in tokenizer.decode(said)
 
 
-@pytest.mark.parametrize(
-    "form", ["csv", *(pytest.param(f, marks=pytest.mark.slow) for f in ("messages", "atif", "rows"))]
-)
+@pytest.mark.parametrize("form", first_of(["csv", "messages", "atif", "rows"]))
 def test_halves_of_characters_in_a_conversation_do_not_stop_an_export(tmp_path: Path, form: str) -> None:
     run = viewed_run(tmp_path / "runs", "theirs").path
     for file in (run / "episodes").glob("*.jsonl"):

@@ -17,8 +17,8 @@ KNOWN = {"withholding": 0.6, "impatience": 0.4, "wandering": 0.3, "mistakes": 0.
 
 
 @pytest.mark.slow
-def test_known_levels_are_recovered():
-    name = "retail-generated"
+@pytest.mark.parametrize("name", ["retail-generated", "hotel-generated"])
+def test_known_levels_are_recovered(name):
     place = find(name).place()
     logs = [e.messages for e in talks(name, KNOWN, 80, seed=99)]
     found = fit_traits(logs, place, find(name).make_tasks("train", 60))

@@ -26,8 +26,7 @@ GENERATED = ("retail-generated", "airline-generated", "telecom-generated")
 @dataclass(frozen=True)
 class Told:
     """Tasks, and what is said about each: where other programs lead the conversation, the same must come of it as
-    natively. ``means``: the users and the judge, where they are not the environment's own. ``many``: these are ``MANY``
-    tasks."""
+    natively. ``means``: the users and the judge, where they are not the environment's own. ``many``: 200 tasks."""
 
     environment: Environment
     split: str
@@ -45,15 +44,13 @@ class Told:
         assert not self.many or rewards[0.0] > least
 
 
-MANY = 60
-"""Tasks of each environment in the slow tests."""
 AS_NATIVELY = pytest.mark.parametrize(
     "told",
     [
         *((name, "test", 5) for name in GENERATED[:2]),
-        *(pytest.param((name, "test", MANY), marks=pytest.mark.slow) for name in GENERATED),
+        *(pytest.param((name, "test", 200), marks=pytest.mark.slow) for name in GENERATED),
         *(
-            pytest.param((f"tau2-{name}", split, MANY), marks=[pytest.mark.slow, pytest.mark.data])
+            pytest.param((f"tau2-{name}", split, 200), marks=[pytest.mark.slow, pytest.mark.data])
             for name, split in (("retail", "base"), ("airline", "base"), ("telecom", "full"))
         ),
     ],

@@ -11,8 +11,7 @@ from muarl_worlds.companies import finding
 from muarl_worlds.companies.rules import Procedure
 from support.companies import NAMES, first_shown
 from support.kit import env, expert, made
-
-IN_TURN = [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])]
+from support.marks import first_of
 
 
 def ineligible(name: str, size: str, count: int = 40):
@@ -26,7 +25,7 @@ def ineligible(name: str, size: str, count: int = 40):
 
 
 @pytest.mark.parametrize("size", ["tiny", pytest.param("small", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", IN_TURN)
+@pytest.mark.parametrize("name", first_of(NAMES))
 def test_nothing_is_held_against_the_expert(name, size):
     """No write that the documents forbid, and none before a yes, however it asks for it."""
     tasks = made(name, size, "test", 12)
@@ -37,7 +36,7 @@ def test_nothing_is_held_against_the_expert(name, size):
         assert not [one.text for one in found if one.severity != "note"]
 
 
-@pytest.mark.parametrize("name", IN_TURN)
+@pytest.mark.parametrize("name", first_of(NAMES))
 def test_a_figure_that_does_not_hold_is_told_with_both_documents(monkeypatch, name):
     made(name, "tiny", "test", 40)  # what is right is found by careful plans
     monkeypatch.setattr(finding, "rule_that_holds", first_shown)

@@ -17,20 +17,19 @@ from muarl_tools.checks.environment.rules import run_checks
 from muarl_tools.checks.environment.samples import CheckContext
 from support.environments import ON_SERVERS
 from support.kit import expert, made, rehearsed, said, service
+from support.marks import first_of
 
 REHEARSED = [
     ("mcp-filesystem", "tiny", 12),
     *(
-        pytest.param(name, size, 120 if (name, size) == ("mcp-sqlite", "medium") else 30, marks=pytest.mark.slow)
+        pytest.param(name, size, 120 if (name, size) == ("mcp-sqlite", "medium") else 40, marks=pytest.mark.slow)
         for name in ON_SERVERS
         for size in ("tiny", "medium")
     ),
 ]
 """Names, sizes and how many tasks are checked; the first in every run of the tests. Of mcp-sqlite's medium size it
 takes more: 10 of the first 40 are forbidden requests, in which doing nothing is right, and 14 of the first 120."""
-everywhere = pytest.mark.parametrize(
-    "name", [name if name == "mcp-filesystem" else pytest.param(name, marks=pytest.mark.slow) for name in ON_SERVERS]
-)
+everywhere = pytest.mark.parametrize("name", first_of(ON_SERVERS))
 
 
 @pytest.mark.parametrize(("name", "size", "count"), REHEARSED)

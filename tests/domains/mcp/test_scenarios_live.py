@@ -19,11 +19,10 @@ from muarl.types.chat import ToolCall
 from muarl.types.episode import StopReason
 from support.environments import ON_SERVERS
 from support.kit import made, service
+from support.marks import first_of
 from support.mcp import call, needs_server, play
 
-everywhere = pytest.mark.parametrize(
-    "name", [name if name == "mcp-filesystem" else pytest.param(name, marks=pytest.mark.slow) for name in ON_SERVERS]
-)
+everywhere = pytest.mark.parametrize("name", first_of(ON_SERVERS))
 
 
 @everywhere

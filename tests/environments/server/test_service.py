@@ -284,7 +284,8 @@ async def test_a_full_server_says_so_and_lets_the_next_one_in() -> None:
         assert (await client.get("/health")).status_code == 503
 
 
-async def test_eighty_conversations_at_once_mix_nothing_up() -> None:
+@pytest.mark.slow
+async def test_two_hundred_conversations_at_once_mix_nothing_up() -> None:
     environment = find("retail-generated")
     tasks = environment.make_tasks("test", 20)
     replies = await asyncio.to_thread(written, environment, tasks)
@@ -295,9 +296,9 @@ async def test_eighty_conversations_at_once_mix_nothing_up() -> None:
 
     async with serving(environment) as (client, service):
         found = await asyncio.gather(
-            *(led(client, str(t.origin.address), says(replies[t.id])) for _ in range(4) for t in tasks)
+            *(led(client, str(t.origin.address), says(replies[t.id])) for _ in range(10) for t in tasks)
         )
-        assert len(service.sessions) == 0 and service.played == 80
+        assert len(service.sessions) == 0 and service.played == 200
     for number, state in enumerate(found):
         task = tasks[number % 20]
         episode = native[task.id]

@@ -23,6 +23,7 @@ from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.tasks import kinds_of, make_red_team_task
 from support.environments import ON_SERVERS
 from support.kit import LIBRARY, play, rehearsed
+from support.marks import first_of
 from support.redteam import Doer, right
 
 ACEBENCH = "acebench-generated"
@@ -51,9 +52,7 @@ def test_on_a_server_nobody_is_an_impostor_and_the_reason_is_told(name: str) -> 
         kinds_of(source, ["angry", "impostor"])
 
 
-@pytest.mark.parametrize(
-    "name", [ON_SERVERS[0], *(pytest.param(n, marks=pytest.mark.slow) for n in (*ON_SERVERS[1:], ACEBENCH))]
-)
+@pytest.mark.parametrize("name", first_of([*ON_SERVERS, ACEBENCH]))
 @pytest.mark.parametrize("kind", ["pressure", "changing", "injection", "silent"])
 def test_the_right_calls_earn_the_reward_and_what_is_trapped_does_not(name: str, kind: str) -> None:
     domain, caught = played(name).make_domain("tiny"), 0
