@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.pages.markup import as_figure, bounds, mapping
+from muarl.basics.json_values import as_figure, bounds, mapping
 from muarl.sign_rules import Row, no_update
 from muarl.signs import PHASE, REMEDIES, signs
 

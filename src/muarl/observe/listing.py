@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.basics.errors import MuarlError
+from muarl.basics.json_values import as_figure
 from muarl.basics.untrusted import parse_json, read_json_object, read_yaml
 from muarl.observe.headline import ShownShare, clean_in, headline_of
 from muarl.observe.status import KILLED, RUNNING, process_exists, state_of
-from muarl.pages.markup import as_figure
 from muarl.pages.shortening import cut
 
 STATUS_BYTES, SUMMARY_BYTES, ACCOUNT_BYTES = 64 << 10, 4 << 20, 8 << 20

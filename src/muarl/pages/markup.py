@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from markupsafe import Markup
 
@@ -62,27 +62,3 @@ def table_of(head: Sequence[str], rows: Sequence[Html], class_: str | None = Non
     """A table; every column but the first ``words`` is of numbers."""
     cells = [tag("th", text, class_="n" if n >= words else None, scope="col") for n, text in enumerate(head)]
     return tag("div", tag("table", tag("thead", tag("tr", cells)), tag("tbody", rows), class_=class_), class_="scroll")
-
-
-LARGEST = 1e200
-"""Figures beyond this, or that are not finite, are no figures: sums and axes would overflow."""
-
-
-def as_figure(value: Any) -> float | None:
-    """The value as a number, None if it is none that could be drawn."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -LARGEST < value < LARGEST:
-        return None
-    return float(value)
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def bounds(interval: Any) -> tuple[float, float] | None:
-    """(low, high) of an interval, None if it is none."""
-    if not isinstance(interval, Sequence) or len(interval) != 2:
-        return None
-    low, high = map(as_figure, interval)
-    return (low, high) if low is not None and high is not None else None

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from muarl.accounts.metrics import GENERAL_TOOLS
 from muarl.basics.errors import MuarlError
+from muarl.basics.json_values import as_figure, bounds
 from muarl.basics.untrusted import parse_json, read_text
 from muarl.pages.charts import Point, number, percent, smooth
-from muarl.pages.markup import Child, Html, as_figure, bounds, tag
+from muarl.pages.markup import Child, Html, tag
 from muarl.pages.table import Cell
 from muarl.pages.words import Word
 

@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from muarl.basics.json_values import as_figure, bounds
 from muarl.observe.headline import AFTER, BEFORE, ShownShare, clean_of, clean_text, headline_of
 from muarl.pages.charts import number, percent
-from muarl.pages.markup import as_figure, bounds
 from muarl.pages.words import word
 from muarl.report.report_story import share_of
 

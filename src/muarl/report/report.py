@@ -16,10 +16,11 @@ from muarl.accounts.statistics import evaluate_summary
 from muarl.audit.findings import Finding, read_findings
 from muarl.audit.rules import kept_rules, read_rules
 from muarl.basics.files import write_text
+from muarl.basics.json_values import mapping
 from muarl.basics.untrusted import parse_yaml
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.conversations import choose_tasks, conversation, gold_list, verdict_chips, wanted
-from muarl.pages.markup import Child, Html, join, mapping, tag
+from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.templates import filled
 from muarl.report.figures import RunFigures, nowhere, read_resumes
 from muarl.report.report_audit import finding_notes

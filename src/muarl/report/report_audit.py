@@ -13,9 +13,10 @@ from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES, Finding
+from muarl.basics.json_values import as_figure, bounds, mapping
 from muarl.observe.headline import FORMER, ShownShare
 from muarl.pages.charts import percent, strip
-from muarl.pages.markup import Child, Html, as_figure, bounds, join, mapping, tag
+from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
 from muarl.report.figures import EpisodeLinks, Row, RunFigures, link, share_cell

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
+from muarl.basics.json_values import as_figure
 from muarl.pages.charts import Point, Series, area_chart, line_chart
-from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.markup import Html, join, tag
 from muarl.pages.words import phase_name, word
 from muarl.report.figures import MEASURED, RunFigures, points, spent, thin
 from muarl.report.report_curves import CLEAN_TASKS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from muarl.basics.json_values import as_figure
 from muarl.pages.charts import sparkline
-from muarl.pages.markup import Html, as_figure, tag
+from muarl.pages.markup import Html, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name, word
 from muarl.report.figures import Rows, figure_text, points

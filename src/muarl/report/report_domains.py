@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.accounts.metrics import BEHAVIOUR, DOMAIN, SUCCESS_WITHOUT_VIOLATION
+from muarl.basics.json_values import as_figure, mapping
 from muarl.pages.charts import Series, line_chart
-from muarl.pages.markup import Html, as_figure, join, mapping, tag
+from muarl.pages.markup import Html, join, tag
 from muarl.pages.table import Cell, table, to_html
 from muarl.pages.words import word
 from muarl.report.figures import MEASURED, Rows, RunFigures, figure_text, points, share_cell

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED
+from muarl.basics.json_values import as_figure, bounds
 from muarl.observe.headline import clean_of, cost_text, traded_text
 from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import percent
-from muarl.pages.markup import Child, Html, as_figure, bounds, join, tag
+from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.shortening import cut
 from muarl.report.report_tables import ReportStage, headline_table, score_rows, scores_table
 

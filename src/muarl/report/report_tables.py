@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.accounts.metrics import BEHAVIOUR, NOT_CHECKED
+from muarl.basics.json_values import as_figure, bounds, mapping
 from muarl.observe.headline import Headline, ShownShare, estimate_of
 from muarl.observe.progress import clock
 from muarl.pages.charts import dumbbell, number, percent, share_bar, strip
-from muarl.pages.markup import Html, as_figure, bounds, join, mapping, tag
+from muarl.pages.markup import Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import Word, phase_name, word
 from muarl.report.figures import Rows, figure_text, share_cell

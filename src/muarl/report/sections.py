@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from muarl.basics.json_values import as_figure, mapping
 from muarl.observe.headline import headline_of, what_went_wrong
 from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import sparkline
-from muarl.pages.markup import Child, Html, as_figure, join, mapping, tag
+from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import phase_name
 from muarl.report.figures import EpisodeLinks, RunFigures, ends, spent, thin

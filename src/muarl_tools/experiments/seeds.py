@@ -10,10 +10,11 @@ from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.basics.files import write_json, write_text
+from muarl.basics.json_values import as_figure
 from muarl.observe.headline import clean_in, headline_of
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.charts import Point, Series, line_chart
-from muarl.pages.markup import Html, as_figure, join, tag
+from muarl.pages.markup import Html, join, tag
 from muarl.pages.table import ShownColumn, ShownTable, table, to_html
 from muarl.pages.words import word
 from muarl.report.figures import MEASURED, points

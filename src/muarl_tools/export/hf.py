@@ -13,6 +13,7 @@ from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_name, existing_checkpoint, run_of
 from muarl.backends.model_notes import COLD_START, OWN_LICENSE, RL, NotedRun
 from muarl.basics.errors import ConfigError, DataError, MuarlError
+from muarl.basics.json_values import as_figure, bounds
 from muarl.basics.untrusted import read_json_object
 from muarl.config.load import load_config
 from muarl.config.sections import RunConfig
@@ -22,7 +23,6 @@ from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer,
 from muarl.learning.release import ModelNotes, write_release
 from muarl.observe.headline import clean_of, clean_text
 from muarl.observe.rundir import RunDirectory
-from muarl.pages.markup import as_figure, bounds
 from muarl.runs.own_settings import TAKEN, THOUGHTS, own_settings
 from muarl_tools.export import ExportOptions, free_place
 
