@@ -54,6 +54,16 @@ class TakesTools(Protocol):
         ...
 
 
+@runtime_checkable
+class Forks(Protocol):
+    """A session that can be copied in the middle of an episode, where it is its turn."""
+
+    def fork(self, session: str, *, seed: int | None = None) -> AgentSession:
+        """A copy that goes on by itself as the live episode ``session``, and answers as this one would; with a
+        ``seed``, its answers from here on are drawn by that one."""
+        ...
+
+
 class Agent(Protocol):
     """The side that serves the user: a protocol, with one session for each of many episodes at once.
 

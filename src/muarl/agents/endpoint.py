@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from muarl.agents.base import AgentTurn
@@ -120,6 +121,12 @@ class EndpointAgentSession:
         for call in last.get("tool_calls", ()):
             if call["id"] not in answered:
                 self._history.append({"role": "tool", "tool_call_id": call["id"], "content": NOT_RUN})
+
+    def fork(self, session: str, *, seed: int | None = None) -> EndpointAgentSession:
+        """A copy; see ``agents.base.Forks``. What a server draws by no seed is drawn anew."""
+        new = copy(self)
+        new._history, new._seed = [*self._history], self._seed if seed is None else seed
+        return new
 
     def close(self) -> None:
         """Nothing to free."""

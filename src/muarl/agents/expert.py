@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.agents.base import AgentTurn, TakesTools
+from muarl.basics.copies import copied
 from muarl.basics.errors import ConfigError
 from muarl.domains.generated import MakeExpert
 from muarl.domains.scripted_expert import ErrorProfile, Expert
@@ -37,6 +38,10 @@ class ExpertSession:
         """Tell an expert of its tools that minds them."""
         if isinstance(self._brain, TakesTools):
             self._brain.offer(tools)
+
+    def fork(self, session: str, *, seed: int | None = None) -> ExpertSession:
+        """A copy. An expert draws nothing anew: ``seed`` is not read."""
+        return ExpertSession(copied(f"the expert {type(self._brain).__name__}", self._brain, {}))
 
     def close(self) -> None:
         """Nothing is held."""

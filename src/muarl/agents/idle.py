@@ -55,5 +55,8 @@ class _Scripted:
         call, self._call = self._call, None
         return AgentTurn(Message("assistant", None, (call,)) if call else Message("assistant", self._sentence))
 
+    def fork(self, session: str, *, seed: int | None = None) -> _Scripted:
+        return _Scripted(self._call, self._sentence)
+
     def close(self) -> None:
         pass

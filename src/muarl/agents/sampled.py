@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from muarl.agents.base import AgentTurn
@@ -127,6 +128,14 @@ class SampledSession:
         elif not message.content and not message.tool_calls:
             stop = StopReason.EMPTY_REPLY
         return AgentTurn(message, stop, usage, span, sampled.version)
+
+    def fork(self, session: str, *, seed: int | None = None) -> SampledSession:
+        """A copy; see ``agents.base.Forks``. Its sampler computes the tokens that both begin with once, if it keeps a
+        cache."""
+        new = copy(self)
+        new._session, new._seed = session, self._seed if seed is None else seed
+        new._trace, new._said = self._trace.copy(), [*self._said]
+        return new
 
     def close(self) -> None:
         """Let the sampler free the episode's key/value cache."""

@@ -21,6 +21,7 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
+from muarl.basics.copies import copied, shared
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.domains.auditing import AuditRules
 from muarl.domains.authoring import tell_bug, tell_result, tell_unmarked
@@ -202,6 +203,20 @@ class World:
 
     def hear(self, message: Message) -> None:
         """Hook: the user has said this to the agent, for worlds in which it matters when a tool is called."""
+
+    def fork(self) -> World:
+        """A copy that goes on by itself: the same state, between two calls. What nobody changes is shared.
+
+        ConfigError where the state cannot be copied (on a server, say).
+        """
+        new = object.__new__(type(self))
+        memo = shared(self.domain, self.task)
+        sides: tuple[Requestor, ...] = ("assistant", "user")
+        kits = {s: _forked(self._kits[s], self.domain.toolkit(s), memo) for s in sides if s in self._kits}
+        memo[id(self._kits)] = kits
+        for name, value in _attributes(self):
+            setattr(new, name, copied(f"a world of {self.domain.name}", value, memo))
+        return new
 
     def another(self) -> World:
         """A fresh world of the same task, for work that is done while this one is kept (replaying gold actions)."""
@@ -390,6 +405,28 @@ def _bind(domain: Domain, base: Database) -> Domain:
     kit.__dict__.update(domain.__dict__)
     kit.db = View(base)
     return kit
+
+
+def _forked(kit: Domain | None, owner: Domain | None, memo: dict[int, Any]) -> Domain | None:
+    """A copy of a bound toolkit: of its view, and of what it holds besides; what is its domain's is shared."""
+    if kit is None or kit is owner:
+        return kit
+    new = memo[id(kit)] = object.__new__(type(kit))
+    of_domain = {} if owner is None else owner.__dict__
+    for name, value in kit.__dict__.items():
+        if isinstance(value, View):
+            new.__dict__[name] = memo[id(value)] = value.fork()
+        else:
+            own = name not in of_domain or of_domain[name] is not value
+            new.__dict__[name] = copied(f"a toolkit of {kit.name}", value, memo) if own else value
+    return new
+
+
+def _attributes(thing: object) -> Iterator[tuple[str, Any]]:
+    """What an object holds, in slots or not."""
+    slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
+    yield from ((name, getattr(thing, name)) for name in slots if hasattr(thing, name))
+    yield from getattr(thing, "__dict__", {}).items()
 
 
 def _plain(owner: type[Any], tool_name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from muarl.basics.errors import ConfigError
@@ -216,6 +217,14 @@ class View:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._base.tables)
+
+    def fork(self) -> View:
+        """A copy that changes by itself. RuntimeError within a call of a tool."""
+        if self._pending is not None:
+            raise RuntimeError("a view is copied between the calls of tools")
+        new = View(self._base)
+        new._kept = deepcopy(self._kept, {id(_DELETED): _DELETED})
+        return new
 
     def begin(self) -> None:
         """Start to record changes aside. Nested calls are not needed and not allowed."""

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
 
-from muarl.agents.base import Agent, AgentSession, TakesTools
-from muarl.basics.errors import InfrastructureError, MuarlError
+from muarl.agents.base import Agent, AgentSession, Forks, TakesTools
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.domains.base import World
 from muarl.domains.tasks import Task
 from muarl.rollouts.rules import Limits, Rules, VoidReply, bugs_named
 from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec, visible_to_agent, visible_to_user
 from muarl.types.episode import Episode, StopReason, Turn, Usage
-from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply
+from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply, fork_user
 
 BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
 """Exceptions that only a mistake in code raises. Servers, files and models fail with others."""
 
-__all__ = ["Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
+__all__ = ["Conversation", "Limits", "Rules", "VoidReply", "agent_view", "run_episode"]
 
 
 def agent_view(messages: Iterable[Message], rules: Rules | None = None) -> list[Message]:
@@ -48,6 +49,7 @@ async def run_episode(
     user_name: str | None = None,
     system: str | None = None,
     tools: Sequence[ToolSpec] | None = None,
+    before_agent: Callable[[Conversation], None] | None = None,
 ) -> Episode:
     """Play one episode to its end and return it unscored. The world is opened here, and closed by whoever scores it.
 
@@ -58,6 +60,7 @@ async def run_episode(
 
     ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for this task.
     ``episode_id`` must be unique among live episodes. Timings are seconds: "agent", "user", "world", "total".
+    ``before_agent`` is called whenever it is the agent's turn, and may copy the conversation (``Conversation.fork``).
 
     A failure outside the policy (InfrastructureError, or an unexpected exception of agent, user or world) gives an
     episode that ends with ``infrastructure``; ``error`` says what failed, ``tags["boundary"]`` whose failure it is,
@@ -66,114 +69,178 @@ async def run_episode(
     Tags are the task's, these, and the user's own (users.base.LeavesTags).
     Other MuarlErrors and cancellation pass through.
     """
-    started = perf_counter()
-    domain = world.domain
-    tags = dict(task.tags)
-    error = None
-    system = domain.policy_for(task) if system is None else system
-    tools = domain.specs_for(task) if tools is None else tools
-    session: AgentSession | None = None
-    rules = rules or Rules()
-    with bugs_named(rules, domain.name):
-        play = _Play(task, world, user, limits or Limits(), rules)
-    try:
-        try:
-            await _catch_up(world, task.history)
-            with play.work_of("world"):
-                await world.aopen()
-            with play.work_of("agent"):
-                session = agent.open(system, tools, seed=seed, session=episode_id)
-            with bugs_named(rules, domain.name):
-                stop = await play.run(session)
-        finally:
-            if session is not None:
-                session.close()
-            if isinstance(user, LeavesTags):
-                tags |= user.episode_tags()
-            if isinstance(user, HoldsSomething):
-                user.close()
-    except InfrastructureError as failure:
-        stop, error = StopReason.INFRASTRUCTURE, f"{failure.boundary}: {failure}"
-        if failure.usage is not None and failure.boundary == "user":
-            play.user_usage += failure.usage
-        elif failure.usage is not None and failure.boundary == "agent":
-            play.agent_usage += failure.usage
-        tags |= {"boundary": failure.boundary, "retryable": failure.retryable}
-        if isinstance(failure, VoidReply):
-            tags["void"] = True
-    play.seconds["total"] = perf_counter() - started
-    return Episode(
-        id=episode_id,
-        task_id=task.id,
-        domain=task.domain,
-        turns=play.turns,
-        stop=stop,
+    conversation = Conversation(
+        task,
+        world,
+        agent,
+        user,
+        limits or Limits(),
+        rules or Rules(),
         seed=seed,
+        name=episode_id,
         group=group,
-        agent=agent.name,
-        user=user_name or type(user).__name__,
-        tokens=None if session is None else session.tokens,
-        tags=tags,
-        timings=play.seconds,
-        agent_usage=play.agent_usage,
-        user_usage=play.user_usage,
-        error=error,
-        system=system,
-        tools=tuple(tools),
+        user_name=user_name or type(user).__name__,
+        system=world.domain.policy_for(task) if system is None else system,
+        tools=tuple(world.domain.specs_for(task) if tools is None else tools),
     )
+    return await conversation.play(before_agent)
 
 
-class _Play:
-    """The state of one run of the loop."""
+class Conversation:
+    """One conversation under way: who takes part in it, what was said so far, and whose turn it is.
 
-    def __init__(self, task: Task, world: World, user: User, limits: Limits, rules: Rules) -> None:
-        self.world, self.user, self.limits, self.rules = world, user, limits, rules
-        self.before, self.first = rules.opening(task)
+    ``play`` carries it to its end; ``fork`` copies it where it is the agent's turn.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        world: World,
+        agent: Agent,
+        user: User,
+        limits: Limits,
+        rules: Rules,
+        *,
+        seed: int,
+        name: str,
+        group: str | None,
+        user_name: str,
+        system: str,
+        tools: tuple[ToolSpec, ...],
+    ) -> None:
+        self.task, self.world, self.agent, self.user = task, world, agent, user
+        self.limits, self.rules = limits, rules
+        self.seed, self.name, self.group, self.user_name = seed, name, group, user_name
+        self.system, self.tools = system, tools
+        self.session: AgentSession | None = None
+        with bugs_named(rules, world.domain.name):
+            self.before, self.speaker = rules.opening(task)
+        self.new = agent_view(self.before, rules)
         self.turns = [Turn(m) for m in self.before]
         self.messages = list(self.before)
         self.seconds = {"agent": 0.0, "user": 0.0, "world": 0.0}
         self.agent_usage, self.user_usage = Usage(), Usage()
         self.errors = self.spoken = 0
         self.steps = 0 if self.before else -1  # the first message, whoever's it is, is no step
+        self.acted = self.users_calls = self.agents_calls = 0  # messages; those with calls in a row
 
-    async def run(self, session: AgentSession) -> StopReason:
-        new, speaker = agent_view(self.before, self.rules), self.first
-        acted = users_calls = agents_calls = 0  # messages; those with calls in a row
+    def fork(self, name: str, *, seed: int | None = None) -> Conversation:
+        """A copy that goes on by itself, where it is the agent's turn: of world, user and the agent's session.
+
+        Played on alone it gives what the original gives, id for id; with a ``seed``, the agent's replies from here on
+        are drawn anew by that one. ``name`` must be unique among live episodes. What never changes (task, rules,
+        messages) and what serves many (models, connections) is shared. The copy's world is closed by whoever scores it.
+
+        ConfigError names who cannot be copied: a world on a server, a person, an agent of another's that has no
+        ``fork``.
+        """
+        session = self.session
+        if session is None or self.speaker != "assistant":
+            raise RuntimeError("a conversation can be copied where it is the agent's turn")
+        if not isinstance(session, Forks):
+            raise ConfigError(f"the agent {self.agent.name} cannot be copied: its sessions have no method fork")
+        new = copy(self)
+        new.name, new.seed = name, self.seed if seed is None else seed
+        new.world = self.world.fork()
+        new.user = fork_user(self.user, self.task, self.messages)
+        new.session = session.fork(name, seed=seed)
+        new.new, new.turns, new.messages = [*self.new], [*self.turns], [*self.messages]
+        new.seconds = dict.fromkeys(self.seconds, 0.0)
+        new.agent_usage, new.user_usage = Usage(), Usage()
+        return new
+
+    async def play(self, before_agent: Callable[[Conversation], None] | None = None) -> Episode:
+        """Play it, or play it on, to its end; see ``run_episode``."""
+        started = perf_counter()
+        tags = dict(self.task.tags)
+        error = None
+        try:
+            try:
+                if self.session is None:
+                    await _catch_up(self.world, self.task.history)
+                    with self.work_of("world"):
+                        await self.world.aopen()
+                    with self.work_of("agent"):
+                        self.session = self.agent.open(self.system, self.tools, seed=self.seed, session=self.name)
+                with bugs_named(self.rules, self.world.domain.name):
+                    stop = await self.run(self.session, before_agent)
+            finally:
+                if self.session is not None:
+                    self.session.close()
+                if isinstance(self.user, LeavesTags):
+                    tags |= self.user.episode_tags()
+                if isinstance(self.user, HoldsSomething):
+                    self.user.close()
+        except InfrastructureError as failure:
+            stop, error = StopReason.INFRASTRUCTURE, f"{failure.boundary}: {failure}"
+            if failure.usage is not None and failure.boundary == "user":
+                self.user_usage += failure.usage
+            elif failure.usage is not None and failure.boundary == "agent":
+                self.agent_usage += failure.usage
+            tags |= {"boundary": failure.boundary, "retryable": failure.retryable}
+            if isinstance(failure, VoidReply):
+                tags["void"] = True
+        self.seconds["total"] = perf_counter() - started
+        return Episode(
+            id=self.name,
+            task_id=self.task.id,
+            domain=self.task.domain,
+            turns=self.turns,
+            stop=stop,
+            seed=self.seed,
+            group=self.group,
+            agent=self.agent.name,
+            user=self.user_name,
+            tokens=None if self.session is None else self.session.tokens,
+            tags=tags,
+            timings=self.seconds,
+            agent_usage=self.agent_usage,
+            user_usage=self.user_usage,
+            error=error,
+            system=self.system,
+            tools=self.tools,
+        )
+
+    async def run(self, session: AgentSession, before_agent: Callable[[Conversation], None] | None) -> StopReason:
+        """Take turns until the conversation ends."""
         while True:
             ended = None
-            if speaker == "user":
+            if self.speaker == "user":
                 message = await self.user_speaks(session)
                 if message.tool_calls:
                     await self.run_calls("user", message.tool_calls)
-                    users_calls += 1
+                    self.users_calls += 1
                 else:
-                    new, speaker, users_calls = [*new, message], "assistant", 0
+                    self.new, self.speaker, self.users_calls = [*self.new, message], "assistant", 0
                     if self.rules.user_stops(message, self.steps - 1, self.spoken):
                         ended = StopReason.USER_STOP
             else:
-                if acted == self.limits.turns:
+                if self.acted == self.limits.turns:
                     return StopReason.MAX_TURNS
-                acted += 1
-                message, ended = await self.agent_acts(session, new)
+                if before_agent is not None:
+                    before_agent(self)
+                message, ended = await self.agent_acts(session, self.new)
+                self.acted += 1
                 if ended is not None and ended is not StopReason.AGENT_STOP:
                     return ended
                 calls = () if ended else self.rules.calls_to_run(message)
-                new = await self.run_calls("assistant", calls)
-                broken_off = self.rules.after_results(new)
+                self.new = await self.run_calls("assistant", calls)
+                broken_off = self.rules.after_results(self.new)
                 if broken_off is not None:
                     return broken_off
-                speaker = "assistant" if calls else "user"
-                agents_calls = agents_calls + 1 if calls else 0
-                if self.limits.agent_calls is not None and agents_calls > self.limits.agent_calls:
+                self.speaker = "assistant" if calls else "user"
+                self.agents_calls = self.agents_calls + 1 if calls else 0
+                if self.limits.agent_calls is not None and self.agents_calls > self.limits.agent_calls:
                     return StopReason.MAX_TURNS
             ended = self.limit_reached() or ended
             if ended is not None:
                 return ended
-            if self.limits.user_calls is not None and users_calls > self.limits.user_calls:
-                text = f"the simulated user called tools in {users_calls} messages in a row"
+            if self.limits.user_calls is not None and self.users_calls > self.limits.user_calls:
+                text = f"the simulated user called tools in {self.users_calls} messages in a row"
                 raise InfrastructureError(text, boundary="user")
 
     def limit_reached(self) -> StopReason | None:
+        """The limit that the conversation has come to, None for none."""
         if self.limits.tool_errors is not None and self.errors >= self.limits.tool_errors:
             return StopReason.TOOL_ERRORS
         if self.limits.steps is not None and self.steps >= self.limits.steps:

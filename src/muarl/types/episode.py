@@ -132,6 +132,10 @@ class TokenTrace:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def copy(self) -> TokenTrace:
+        """The same tokens in lists of their own."""
+        return TokenTrace([*self.ids], [*self.loss_mask], [*self.logprobs], [*self.versions], [*self.restarts])
+
     def append_given(self, ids: Iterable[int]) -> None:
         """Append context tokens, which carry no loss."""
         before = len(self.ids)

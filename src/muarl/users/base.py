@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from muarl.basics.copies import copied, shared
 from muarl.basics.errors import ConfigError
 from muarl.domains.tasks import Task
 from muarl.types.chat import Message, ToolSpec
@@ -36,6 +37,12 @@ def check_reply(user: object, reply: object) -> UserTurn:
     else:
         found = f"returned a message with the role {message.role!r}"
     raise ConfigError(f"user {type(user).__name__}: reply {found}, and must return UserTurn(Message('user', TEXT))")
+
+
+def fork_user(user: User, task: Task, conversation: Sequence[Message]) -> User:
+    """A copy of a user in the middle of an episode, which goes on as the user would. Task and messages are shared, and
+    what is ``Shared``, such as connections. ConfigError for one that cannot be copied."""
+    return copied(f"the user {type(user).__name__}", user, shared(task, *conversation))
 
 
 class User(Protocol):

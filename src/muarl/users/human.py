@@ -9,6 +9,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+from muarl.basics.errors import ConfigError
 from muarl.domains.tasks import Task
 from muarl.types.chat import STOP_WORDS, Message
 from muarl.users.base import User, UserFactory, UserTurn
@@ -87,6 +88,9 @@ class HumanUser:
         self._read_line = read_line
         self._before = before
         self._suggests = suggests
+
+    def __deepcopy__(self, memo: object) -> HumanUser:
+        raise ConfigError("it is a person")
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Wait for the next line that is not blank."""

@@ -11,7 +11,7 @@ import copy
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
@@ -69,6 +69,12 @@ class SampledUser:
         self._ids: list[int] = []
         self._tries = 0
         self._heard = self._turns = self._given = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SampledUser:
+        new = copy.copy(self)
+        new._session, new._ids = self._owner.new_session(), [*self._ids]
+        new._check = copy.deepcopy(self._check, memo)
+        return new
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """Append what the agent said since the last time, and sample what the user says to it. A conversation that has
@@ -169,7 +175,11 @@ class SampledUserFactory:
         self._numbers = itertools.count(1)
 
     def __call__(self, task: Task, *, seed: int) -> User:
-        return SampledUser(self, task, derive_seed(seed, self.seed), f"user {next(self._numbers)}")
+        return SampledUser(self, task, derive_seed(seed, self.seed), self.new_session())
+
+    def new_session(self) -> str:
+        """A name for the sampler that no other live user has."""
+        return f"user {next(self._numbers)}"
 
     def checked(self, make_check: MakeCheck | None) -> SampledUserFactory:
         """The same users of the same model with another check."""

@@ -210,6 +210,10 @@ class McpWorld(World):
         world._extra = True
         return world
 
+    def fork(self) -> McpWorld:
+        """ConfigError: the state is the server's."""
+        raise ConfigError(f"a world of {self.domain.name} cannot be copied: its state is that of a server")
+
     async def aopen(self) -> None:
         """Take a place: a fresh folder, and a server that answers. ServerError if there is none to be had."""
         await pool.over_there(self._opened())
