@@ -18,6 +18,7 @@ from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.domains.base import World
 from muarl.domains.tasks import Task
+from muarl.rollouts.beginnings import BRANCH, Beginning
 from muarl.rollouts.conversation import run_episode
 from muarl.rollouts.rules import Limits, Rules
 from muarl.types.chat import ToolSpec
@@ -35,7 +36,8 @@ class RolloutRequest:
     them.
 
     The agent's randomness follows from ``seed``; the user's from ``user_seed``, or from ``seed`` where that is None.
-    ``one_seed``: the user is given that seed itself, as TAU2 gives both sides the same one.
+    ``one_seed``: the user is given that seed itself, as TAU2 gives both sides the same one. ``beginning``: what is
+    replayed from another episode's record before anything is sampled; the user's seed must be that episode's.
     """
 
     task: Task
@@ -44,6 +46,7 @@ class RolloutRequest:
     number: int = 0
     user_seed: int | None = None
     one_seed: bool = False
+    beginning: Beginning | None = None
 
     @property
     def episode_id(self) -> str:
@@ -139,11 +142,13 @@ class EpisodeRunner:
     async def _attempt_in(self, world: World, request: RolloutRequest, attempt: int) -> Episode:
         task, name = request.task, request.episode_id
         user_seed = request.seed if request.user_seed is None else request.user_seed
+        begun = request.beginning
+        user = self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user"))
         episode = await run_episode(
             task,
             world,
-            self.agent,
-            self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user")),
+            self.agent if begun is None else begun.agent(self.agent),
+            user if begun is None else begun.user(user),
             self.limits,
             seed=request.seed,
             episode_id=f"{name}+{attempt}" if attempt else name,
@@ -154,6 +159,8 @@ class EpisodeRunner:
             tools=self.tools(task) if callable(self.tools) else self.tools,
         )
         episode.id = name
+        if begun is not None:
+            episode.tags[BRANCH] = begun.tag
         if episode.stop is StopReason.INFRASTRUCTURE:
             return episode
         try:

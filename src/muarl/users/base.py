@@ -76,6 +76,24 @@ class LeavesTags(Protocol):
 
 
 @runtime_checkable
+class Recalls(Protocol):
+    """A user that can take note of what it has said in a conversation that is replayed from its record, so that nobody
+    is asked (and paid) for it again."""
+
+    async def recall(self, conversation: Sequence[Message], said: Message) -> None:
+        """It answered ``conversation`` with ``said``."""
+        ...
+
+
+async def recall(user: User, conversation: Sequence[Message], said: Message) -> None:
+    """Have a user take note of what it has said; one that cannot is asked again, and what it says now is left."""
+    if isinstance(user, Recalls):
+        await user.recall(conversation, said)
+    else:
+        check_reply(user, await user.reply(conversation))
+
+
+@runtime_checkable
 class AsksAgain(Protocol):
     """A user that can say something else in place of what it said last."""
 

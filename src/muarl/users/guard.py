@@ -17,7 +17,7 @@ from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import GUARD, SPOILED, Usage
 from muarl.user_errors.conduct import RULES, find_all
 from muarl.user_errors.errors import UserError
-from muarl.users.base import AsksAgain, HoldsSomething, LeavesTags, User, UserFactory, UserTurn, check_reply
+from muarl.users.base import AsksAgain, HoldsSomething, LeavesTags, User, UserFactory, UserTurn, check_reply, recall
 
 GUARDED = (
     "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
@@ -79,6 +79,11 @@ class GuardedUser:
         else:
             self._mended += 1
         return replace(turn, usage=usage)
+
+    async def recall(self, conversation: Sequence[Message], said: Message) -> None:
+        """Take note of it, and let the user do so. What the guard had done about it is not told again."""
+        self._number += 1
+        await recall(self._user, conversation, said)
 
     def faults(self, conversation: Sequence[Message], message: Message) -> tuple[UserError, ...]:
         """What the rules find in a message as the next one of a conversation."""

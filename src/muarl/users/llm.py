@@ -28,6 +28,9 @@ class PromptedUser:
         answer = await self._endpoint.chat(sent, boundary="user", empty_ok=True)
         return UserTurn(Message("user", answer.content or ""), answer.usage)
 
+    async def recall(self, conversation: Sequence[Message], said: Message) -> None:
+        """Nothing to take note of."""
+
 
 ToolsOf = Callable[[Task], Sequence[ToolSpec]]
 
@@ -68,6 +71,9 @@ class LLMUser:
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """The user's next message: text, or calls of its own tools. InfrastructureError if the endpoint fails."""
         return await self._ask(self.system, conversation)
+
+    async def recall(self, conversation: Sequence[Message], said: Message) -> None:
+        """Nothing to take note of."""
 
     async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
         """The same, where the system prompt ends with what was wrong with its last try."""

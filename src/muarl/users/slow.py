@@ -11,7 +11,7 @@ from muarl.basics.event_loop import Closable
 from muarl.basics.seeds import derive_seed
 from muarl.domains.tasks import Task
 from muarl.types.chat import Message
-from muarl.users.base import HoldsSomething, LeavesTags, User, UserFactory, UserTurn
+from muarl.users.base import HoldsSomething, LeavesTags, User, UserFactory, UserTurn, recall
 
 
 class SlowUser:
@@ -25,6 +25,10 @@ class SlowUser:
         """What the user itself says, later."""
         await asyncio.sleep(self._random.uniform(self._low, self._high))
         return await self._user.reply(conversation)
+
+    async def recall(self, conversation: Sequence[Message], said: Message) -> None:
+        """Let the user take note of it, at once."""
+        await recall(self._user, conversation, said)
 
     def episode_tags(self) -> Mapping[str, Any]:
         """The user's own."""

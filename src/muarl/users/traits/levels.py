@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from muarl.basics.errors import ConfigError
 from muarl.basics.seeds import derive_seed
 from muarl.types.chat import Message
-from muarl.users.base import AsksAgain, User, UserTurn
+from muarl.users.base import AsksAgain, User, UserTurn, recall
 
 TRAITS = ("withholding", "impatience", "wandering", "mistakes", "foreign_language")
 """The traits by name, as settings and tags have them."""
@@ -163,6 +163,10 @@ class TraitUser:
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """What the user says or does next."""
         return await self._user.reply(conversation)
+
+    async def recall(self, conversation: Sequence[Message], said: Message) -> None:
+        """Let the user take note of it."""
+        await recall(self._user, conversation, said)
 
     async def again(self, conversation: Sequence[Message], rejected: Message, faults: Sequence[str]) -> UserTurn:
         """What it says in place of ``rejected``, if it can say something else."""
