@@ -21,10 +21,6 @@ from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import Episode, TokenTrace, Turn, Usage
 from muarl.users.base import HoldsSomething, LeavesTags, Recalls, User, UserTurn, check_reply
 
-BRANCH = "branch"
-"""The tag of an episode that began as another one: {"of": that episode's id, "turn": the index of the turn in its turns
-that was played anew, "agent_turn": how many of the agent's turns came before}."""
-
 
 @dataclass(frozen=True, slots=True)
 class Beginning:

@@ -18,11 +18,11 @@ from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.domains.base import World
 from muarl.domains.tasks import Task
-from muarl.rollouts.beginnings import BRANCH, Beginning
+from muarl.rollouts.beginnings import Beginning
 from muarl.rollouts.conversation import run_episode
 from muarl.rollouts.rules import Limits, Rules
 from muarl.types.chat import ToolSpec
-from muarl.types.episode import Episode, StopReason, Usage, Verdict
+from muarl.types.episode import BRANCH, Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserFactory
 
 MakeWorld = Callable[[Task], World]

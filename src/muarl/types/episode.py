@@ -18,6 +18,9 @@ from muarl.types.chat import Message, ToolSpec
 SCHEMA_VERSION = 1
 GUARD = "user_guard"
 """The tag with what a guard has done (users/guard.py): "asked_again", "fixed" and "left"."""
+BRANCH = "branch"
+"""The tag of an episode that began as another one (rollouts/beginnings.py): {"of": that episode's id, "turn": the index
+of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it}."""
 SPOILED = "spoiled_by_user"
 """The tag of episodes whose user said something that a guard could not fix (users/guard.py)."""
 
