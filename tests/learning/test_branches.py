@@ -50,9 +50,9 @@ def gradient() -> np.ndarray:
     return sum(chance(p) * reward(p) * sum(score(p, t) for t in range(TURNS)) for p in PATHS)
 
 
-def episode(name: str, *, of: str | None = None, turn: int = 0) -> Episode:
+def episode(name: str, *, of: str | None = None, turn: int = 0, looked_ahead: bool = False) -> Episode:
     turns = [Turn(Message("assistant", "x"), span=(t, t + 1)) for t in range(TURNS)]
-    tags = {} if of is None else {BRANCH: {"of": of, "turn": turn, "agent_turn": turn}}
+    tags = {} if of is None else {BRANCH: {"of": of, "turn": turn, "agent_turn": turn, "looked_ahead": looked_ahead}}
     return Episode(name, "t", "d", turns, StopReason.USER_STOP, tags=tags)
 
 
@@ -71,8 +71,12 @@ def expected(turn_of: Callable[[Path], int], count: int, *, looked_ahead: bool) 
         turn = turn_of(first)
         for branches, likely in tails(first, turn, count):
             paths = [first, second, *branches]
-            episodes = [episode("a"), episode("b"), *(episode(f"c{n}", of="a", turn=turn) for n in range(count))]
-            found = turn_credits([reward(p) for p in paths], episodes, looked_ahead=looked_ahead)
+            episodes = [
+                episode("a"),
+                episode("b"),
+                *(episode(f"c{n}", of="a", turn=turn, looked_ahead=looked_ahead) for n in range(count)),
+            ]
+            found = turn_credits([reward(p) for p in paths], episodes)
             weight = chance(first) * chance(second) * likely
             for n, (path, credit) in enumerate(zip(paths, found, strict=True)):
                 into = stems_sum if n < 2 else branches_sum
@@ -126,7 +130,7 @@ def test_siblings_vary_less_than_rollouts_from_the_start() -> None:
 def test_advantages_of_a_group() -> None:
     stem, other = episode("a"), episode("b")
     early, late = episode("c", of="a", turn=1), episode("d", of="a", turn=2)
-    found = turn_credits([1.0, 0.0, 0.0, 0.0], [stem, other, early, late], looked_ahead=False)
+    found = turn_credits([1.0, 0.0, 0.0, 0.0], [stem, other, early, late])
     # V at turn 2: (1 + 0) / 2; at turn 1: (V at turn 2 + 0) / 2.
     assert found[0].values == (0.25 - 0.0, 0.5 - 0.0, 1.0 - 0.0) and found[0].shares == (1.0, 0.5, 0.25)
     assert found[1].values == (0.0 - 0.25,) * 3
@@ -136,5 +140,5 @@ def test_advantages_of_a_group() -> None:
 
 def test_a_branch_without_its_stem_is_compared_with_its_siblings() -> None:
     pair = [episode("c", of="gone", turn=1), episode("d", of="gone", turn=1)]
-    assert [c.values for c in turn_credits([1.0, 0.0], pair, looked_ahead=False)] == [(1.0, 1.0), (-1.0, -1.0)]
-    assert turn_credits([1.0], pair[:1], looked_ahead=False)[0].values == (0.0, 0.0)
+    assert [c.values for c in turn_credits([1.0, 0.0], pair)] == [(1.0, 1.0), (-1.0, -1.0)]
+    assert turn_credits([1.0], pair[:1])[0].values == (0.0, 0.0)

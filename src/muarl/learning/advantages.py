@@ -17,12 +17,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from muarl.learning.branches import Credit, turn_credits
 from muarl.learning.packing import Sample
-from muarl.types.episode import Episode
+from muarl.types.episode import BRANCH, Episode
 
 Baseline = Literal["mean", "leave_one_out"]
 Scale = Literal["std", "none"]
 
+EPS = 1e-6
+"""Added to a standard deviation before anything is divided by it."""
 SAME_REWARD = 1e-9
 """Rewards of a group that lie no further apart than this count as equal: the group has nothing to say."""
 
@@ -44,7 +47,7 @@ def group_advantages(
     baseline: Baseline = "mean",
     scale: Scale = "std",
     unbiased: bool = True,
-    eps: float = 1e-6,
+    eps: float = EPS,
     drop_zero_variance: bool = False,
 ) -> Advantages:
     """The advantage of each rollout within its group.
@@ -116,7 +119,8 @@ def group_samples(
 
     Episodes that were not scored, those that a user spoiled, and those in which nothing was sampled, are left out. An
     episode whose context was written anew is one sample a segment, each with the episode's advantage (see
-    ``Sample.episode``).
+    ``Sample.episode``). In groups with branches every turn has an advantage of its own, against its siblings
+    (learning/branches.py), divided as the others' are; the mean of those is then noted.
     """
     pairs = list(zip(episodes, [e.reward for e in episodes] if rewards is None else rewards, strict=True))
     pairs = [(e, r) for e, r in pairs if e.learnable]
@@ -126,11 +130,33 @@ def group_samples(
         drop_zero_variance=drop_zero_variance,
         **KINDS[advantage],
     )
+    by_turn = _turns_of(pairs, KINDS[advantage]["scale"])
     samples = []
     for number, ((episode, _), value, kept) in enumerate(zip(pairs, found.values, found.kept, strict=True)):
         t = episode.tokens
+        if (credit := by_turn.get(number)) is not None:
+            episode.tags["advantage"] = sum(credit.values) / max(1, len(credit.values))
+            version = credit.oldest_version(episode)
+            if kept and version is not None and (oldest is None or version >= oldest):
+                samples += credit.samples(episode, number)
+            continue
         episode.tags["advantage"] = float(value)  # for whoever reads the episode; the learner has its own
         if kept and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
             own = number if t.restarts else None
             samples += [Sample.sampled(s.ids, s.loss_mask, s.logprobs, float(value), own) for s in t.segments()]
     return samples
+
+
+def _turns_of(pairs: Sequence[tuple[Episode, float]], scale: Scale) -> dict[int, Credit]:
+    """Of the episodes in groups with branches, by their number."""
+    members: dict[Hashable, list[int]] = {}
+    for number, (episode, _) in enumerate(pairs):
+        members.setdefault(episode.group or episode.task_id, []).append(number)
+    out: dict[int, Credit] = {}
+    for numbers in members.values():
+        own = [pairs[n] for n in numbers]
+        if any(BRANCH in episode.tags for episode, _ in own):
+            rewards = [reward for _, reward in own]
+            by = float(np.std(rewards, ddof=1)) + EPS if scale == "std" and len(own) > 1 else 1.0
+            out |= {n: c.divided(by) for n, c in zip(numbers, turn_credits(rewards, [e for e, _ in own]), strict=True)}
+    return out

@@ -27,8 +27,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from muarl.learning.packing import Sample
 from muarl.types.episode import BRANCH, Episode
 
 
@@ -43,14 +45,42 @@ class Credit:
     values: tuple[float, ...]
     shares: tuple[float, ...]
 
+    def divided(self, by: float) -> Credit:
+        """The same with all advantages divided."""
+        return replace(self, values=tuple(v / by for v in self.values))
 
-def turn_credits(rewards: Sequence[float], episodes: Sequence[Episode], *, looked_ahead: bool) -> list[Credit]:
+    def samples(self, episode: Episode, number: int) -> list[Sample]:
+        """The episode's own turns as samples for a learner, one a segment; ``number`` tells its segments from those of
+        other episodes. Each turn's advantage is noted in it."""
+        trace = episode.tokens
+        assert trace is not None
+        advantages, weights = [0.0] * len(trace), [0.0] * len(trace)
+        told = zip(self.values, self.shares, strict=True)
+        for at, turn in [(at, turn) for at, turn in enumerate(episode.turns) if turn.span is not None][self.first :]:
+            value, share = next(told)
+            begin, end = turn.span or (0, 0)
+            advantages[begin:end], weights[begin:end] = [value] * (end - begin), [share] * (end - begin)
+            episode.turns[at] = replace(turn, advantage=value)
+        return [
+            Sample(
+                trace.ids[a:b], weights[a:b], trace.logprobs[a:b], advantages[a:b], number if trace.restarts else None
+            )
+            for a, b in pairwise([0, *trace.restarts, len(trace)])
+        ]
+
+    def oldest_version(self, episode: Episode) -> int | None:
+        """The oldest policy version that sampled the episode's own turns; None where it has none."""
+        own = [turn.version for turn in episode.turns if turn.span is not None][self.first :]
+        return min((v for v in own if v is not None), default=None)
+
+
+def turn_credits(rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
     """The advantage of every turn of one group's episodes, undivided; see this module's docstring.
 
-    ``rewards``: of the episodes. ``looked_ahead``: the turns at which stems were left were chosen by what came at them,
-    or after. A branch whose stem is not in the group is compared with the other branches at its turn, and without any
+    ``rewards``: of the episodes, whose tags (``BRANCH``) say where they left which. A branch whose stem is not in the group is compared with the other branches at its turn, and without any
     has advantage 0. So has a stem that is alone.
     """
+    looked_ahead = any(e.tags[BRANCH]["looked_ahead"] for e in episodes if BRANCH in e.tags)
     branches: dict[tuple[str, int], list[int]] = defaultdict(list)
     stems = [n for n, e in enumerate(episodes) if BRANCH not in e.tags]
     for n, episode in enumerate(episodes):

@@ -49,23 +49,32 @@ def hear(connection: socket.socket) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return value, dict(Bucket.at(value.pop("table"), flat).tensors())
 
 
-def pack_samples(samples: Sequence[Sample]) -> tuple[list[tuple[int, int, int | None]], dict[str, Tensor]]:
+def pack_samples(samples: Sequence[Sample]) -> tuple[list[tuple[int, int, int | None, int]], dict[str, Tensor]]:
     """Samples as a call's argument and tensors."""
-    counts = [(len(s.ids), len(s.logprobs), s.episode) for s in samples]
+    advantages = [(s.advantage,) if isinstance(s.advantage, (int, float)) else s.advantage for s in samples]
+    whole = [isinstance(s.advantage, (int, float)) for s in samples]
+    counts = [(len(s.ids), len(s.logprobs), s.episode, int(w)) for s, w in zip(samples, whole, strict=True)]
     return counts, {
         "ids": torch.tensor([*chain.from_iterable(s.ids for s in samples)], dtype=torch.int64),
         "weights": _floats(chain.from_iterable(s.weights for s in samples)),
         "logprobs": _floats(chain.from_iterable(s.logprobs for s in samples)),
-        "advantages": _floats(s.advantage for s in samples),
+        "advantages": _floats(chain.from_iterable(advantages)),
     }
 
 
 def unpack_samples(counts: Sequence[Sequence[Any]], tensors: Tensors) -> list[Sample]:
     """What ``pack_samples`` packed."""
-    ids, weights, logprobs = (iter(tensors[name].tolist()) for name in ("ids", "weights", "logprobs"))
+    names = ("ids", "weights", "logprobs", "advantages")
+    ids, weights, logprobs, advantages = (iter(tensors[name].tolist()) for name in names)
     return [
-        Sample(_next(ids, length), _next(weights, length), _next(logprobs, known), advantage, episode)
-        for (length, known, episode), advantage in zip(counts, tensors["advantages"].tolist(), strict=True)
+        Sample(
+            _next(ids, length),
+            _next(weights, length),
+            _next(logprobs, known),
+            next(advantages) if whole else _next(advantages, length),
+            episode,
+        )
+        for length, known, episode, whole in counts
     ]
 
 

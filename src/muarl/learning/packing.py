@@ -30,15 +30,15 @@ class Sample:
 
     ``ids`` [T]. ``weights`` [T]: loss weight of each id as something to predict, 0 for context; the first id has no
     past, so its weight is ignored. ``logprobs`` [T]: the sampler's log-probabilities, read only where the weight is not
-    0 (empty for supervised samples). ``advantage``: of the whole document. ``episode``: samples of one batch with the
-    same number are segments of one episode, and together weigh what an episode does; None: an episode by itself.
-    ValueError if lengths differ.
+    0 (empty for supervised samples). ``advantage``: of the whole document, or [T] of each id. ``episode``: samples of
+    one batch with the same number are segments of one episode, and together weigh what an episode does; None: an
+    episode by itself. ValueError if lengths differ.
     """
 
     ids: Sequence[int]
     weights: Sequence[float]
     logprobs: Sequence[float] = ()
-    advantage: float = 0.0
+    advantage: float | Sequence[float] = 0.0
     episode: int | None = None
 
     def __post_init__(self) -> None:
@@ -48,6 +48,8 @@ class Sample:
             raise ValueError(f"{len(self.ids)} ids came with {len(self.weights)} weights")
         if len(self.logprobs) not in (0, len(self.ids)):
             raise ValueError(f"{len(self.ids)} ids came with {len(self.logprobs)} log-probabilities")
+        if not isinstance(self.advantage, (int, float)) and len(self.advantage) != len(self.ids):
+            raise ValueError(f"{len(self.ids)} ids came with {len(self.advantage)} advantages")
 
     @classmethod
     def supervised(cls, ids: Sequence[int], loss_mask: Sequence[bool], other_weight: float = 0.0) -> Sample:
@@ -60,7 +62,7 @@ class Sample:
         ids: Sequence[int],
         loss_mask: Sequence[bool],
         logprobs: Sequence[float],
-        advantage: float,
+        advantage: float | Sequence[float],
         episode: int | None = None,
     ) -> Sample:
         """An episode, or a segment of one: weight 1 on the ids that the policy sampled, with the sampler's
@@ -90,6 +92,7 @@ class Batch:
     def of(cls, samples: Sequence[Sample]) -> Batch:
         weights: list[NDArray[np.float32]] = []
         logprobs: list[NDArray[np.float32]] = []
+        advantages: list[NDArray[np.float32]] = []
         starts = [0]
         for sample in samples:
             all_weights = np.asarray(sample.weights, dtype=np.float32)
@@ -97,16 +100,17 @@ class Batch:
             weights.append(all_weights[wanted])
             told = np.asarray(sample.logprobs, dtype=np.float32) if len(sample.logprobs) else np.zeros_like(all_weights)
             logprobs.append(told[wanted])
+            own = np.asarray(sample.advantage, dtype=np.float32)
+            advantages.append(own[wanted] if own.ndim else np.full(len(wanted), own))
             starts.append(starts[-1] + len(wanted))
         counts = torch.tensor([b - a for a, b in pairwise(starts)], dtype=torch.int64)
-        advantages = torch.tensor([s.advantage for s in samples], dtype=torch.float32)
         whole = torch.tensor(episode_numbers(samples), dtype=torch.int64)
         several = len(whole.unique()) < len(samples)
         return cls(
             tuple(samples),
             torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.float32), *weights])),
             torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.float32), *logprobs])),
-            advantages.repeat_interleave(counts),
+            torch.from_numpy(np.concatenate([np.zeros(0, dtype=np.float32), *advantages])),
             torch.arange(len(samples)).repeat_interleave(counts),
             tuple(starts),
             all(len(s.logprobs) > 0 for s in samples),

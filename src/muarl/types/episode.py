@@ -20,7 +20,8 @@ GUARD = "user_guard"
 """The tag with what a guard has done (users/guard.py): "asked_again", "fixed" and "left"."""
 BRANCH = "branch"
 """The tag of an episode that began as another one (rollouts/beginnings.py): {"of": that episode's id, "turn": the index
-of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it}."""
+of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it,
+"looked_ahead": whether the turn was chosen by what came at it or after}."""
 SPOILED = "spoiled_by_user"
 """The tag of episodes whose user said something that a guard could not fix (users/guard.py)."""
 
@@ -106,13 +107,14 @@ class Turn:
 
     ``seconds``: wall time it took to produce. ``span``: half-open range of the agent's own sampled ids in the episode's
     tokens (and so in one segment of them), None for messages that no sampler of ours produced. ``version``: the policy
-    version that sampled it.
+    version that sampled it. ``advantage``: what it was learned from with, where that differs from turn to turn.
     """
 
     message: Message
     seconds: float = 0.0
     span: tuple[int, int] | None = None
     version: int | None = None
+    advantage: float | None = None
 
 
 @dataclass(slots=True)
@@ -296,6 +298,8 @@ class Episode:
                 row["span"] = list(t.span)
             if t.version is not None:
                 row["version"] = t.version
+            if t.advantage is not None:
+                row["advantage"] = t.advantage
             turns.append(row)
         told: dict[str, Any] = {}
         if context and self.system is not None and self.tools is not None:
@@ -352,6 +356,7 @@ class Episode:
                         t["seconds"],
                         tuple(t["span"]) if "span" in t else None,
                         t.get("version"),
+                        t.get("advantage"),
                     )
                     for t in data["turns"]
                 ],
