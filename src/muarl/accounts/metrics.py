@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from muarl.types.episode import GUARD, Episode, StopReason
+from muarl.types.episode import BRANCH, GUARD, Episode, StopReason
 
 GENERAL_TOOLS = frozenset({"calculate", "think", "transfer_to_human_agents"})
 """Tools that every domain has; the paper watches their share fall as an agent learns to act. The tool that hands over
@@ -103,7 +103,10 @@ def agent_turns(episode: Episode) -> int:
 
 def agent_tokens(episode: Episode) -> int:
     """Tokens that the agent generated: sampled ids where we have them, else what its endpoint counted."""
-    return episode.tokens.sampled_count if episode.tokens is not None else episode.agent_usage.completion_tokens
+    if episode.tokens is None:
+        return episode.agent_usage.completion_tokens
+    begun = episode.tags.get(BRANCH, {}).get("turn", 0)  # what came before was another episode's
+    return episode.tokens.sampled_count - sum(b - a for a, b in (t.span for t in episode.turns[:begun] if t.span))
 
 
 def group_metrics(episodes: Iterable[Episode]) -> dict[str, float]:

@@ -98,6 +98,22 @@ class PracticeConfig(Section):
         return self.adaptive or self.repeat > 0
 
 
+class BranchConfig(Section):
+    """Rollouts that begin as another one of their group did (recipes/training/branching.py): what they differ by is
+    what the agent did from that turn on, and each turn is learned from by its own advantage."""
+
+    stems: Count = Field(
+        0,
+        description="Rollouts of a group that are played from the start; the other `group_size` - `stems` each begin "
+        "as one of them did. 0: all are played from the start. Needs `rl.asynchrony=synchronous`.",
+    )
+    turns: Literal["even", "surprise", "writes"] = Field(
+        "even",
+        description="The agent's turns at which stems are left. `even`: any. `surprise`: the likelier, the less likely "
+        "what the agent said there was. `writes`: those in which it called a tool that writes.",
+    )
+
+
 class RlSteps(Section):
     """What a step of reinforcement learning plays."""
 
@@ -147,6 +163,7 @@ class RlConfig(PolicyLossOptions, RlSteps):
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     layers: LayersConfig = Field(default_factory=LayersConfig)
     practice: PracticeConfig = Field(default_factory=PracticeConfig)
+    branch: BranchConfig = Field(default_factory=BranchConfig)
     drop_zero_variance: bool = Field(True, description="Drop groups whose rollouts all have the same reward.")
     dynamic_sampling: bool = Field(
         False, description="Draw further tasks until `tasks_per_step` groups have differing rewards (DAPO)."
@@ -199,6 +216,17 @@ class RlConfig(PolicyLossOptions, RlSteps):
     def _group(self) -> RlConfig:
         if self.min_group is not None and self.min_group > self.group_size:
             raise ValueError(f"min_group ({self.min_group}) is larger than group_size ({self.group_size})")
+        return self
+
+    @model_validator(mode="after")
+    def _branch(self) -> RlConfig:
+        stems = self.branch.stems
+        if stems and not 2 <= stems < self.group_size:
+            raise ValueError(f"branch.stems ({stems}) must be at least 2, and smaller than group_size")
+        if stems and self.asynchrony != "synchronous":
+            raise ValueError(f"branch.stems follows the steps one by one, and asynchrony is {self.asynchrony}")
+        if stems and self.practice.first_look:
+            raise ValueError("branch.stems plays groups its own way, and so does practice.first_look: set one to 0")
         return self
 
     @model_validator(mode="after")

@@ -77,8 +77,8 @@ class Credit:
 def turn_credits(rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
     """The advantage of every turn of one group's episodes, undivided; see this module's docstring.
 
-    ``rewards``: of the episodes, whose tags (``BRANCH``) say where they left which. A branch whose stem is not in the group is compared with the other branches at its turn, and without any
-    has advantage 0. So has a stem that is alone.
+    ``rewards``: of the episodes, whose tags (``BRANCH``) say where they left which. A branch whose stem is not in the
+    group is compared with the other branches at its turn, and without any has advantage 0. So has a stem that is alone.
     """
     looked_ahead = any(e.tags[BRANCH]["looked_ahead"] for e in episodes if BRANCH in e.tags)
     branches: dict[tuple[str, int], list[int]] = defaultdict(list)

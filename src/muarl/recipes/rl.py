@@ -310,6 +310,10 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
         number, label = step * draws + draw, f"{step}.{draw}"
         if rl.practice.first_look:
             found = await look_first(rl, drawn, play, number, seed=own, label=label)
+        elif rl.branch.stems:
+            from muarl.recipes.training.branching import play_branching  # most runs play from the start
+
+            found = await play_branching(rl, drawn, play, number, seed=own, label=label, places=places)
         else:
             found = await play_all(rl, drawn, play, number, seed=own, label=label)
         known |= {task.id: task for task in found.tasks}
