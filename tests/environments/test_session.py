@@ -231,3 +231,31 @@ async def test_what_cannot_be_played_is_refused_before_it_begins() -> None:
 def test_a_broken_call_stays_broken_in_openais_form() -> None:
     (call,) = as_message(to_openai(Message("assistant", None, tool_calls=(BROKEN,)))).tool_calls
     assert call.invalid is not None and call.raw == BROKEN.raw
+
+
+@pytest.mark.parametrize("name", ["retail-generated", "bfcl-generated"])
+async def test_a_copy_goes_on_by_itself_and_answers_the_same(name: str) -> None:
+    environment = find(name)
+    (task,) = environment.make_tasks("test", 1)
+    said = (await asyncio.to_thread(written, environment, [task]))[task.id]
+    async with environment.start(task, seed=3) as session:
+        with pytest.raises(RuntimeError, match="it is not the agent's turn"):
+            environment.start(task, seed=3).fork()
+        first, *rest = said
+        await session.step(first)
+        if session.done:
+            return
+        copy, left = await session.fork(), await session.fork()
+        assert copy.messages == session.messages and copy.observation == session.observation
+        assert copy.observation.tools == session.observation.tools and copy.task is task
+        for message in [*rest, *["Anything else?"] * 20]:
+            if session.done:
+                break
+            assert await session.step(message) == await copy.step(message)
+        assert session.done and copy.done and copy.messages == session.messages
+        assert copy.result.reward == session.result.reward and copy.verdict == session.verdict
+        assert not left.done and len(left.messages) < len(copy.messages), "what the others said is no concern of it"
+        with pytest.raises(RuntimeError, match="the conversation is over"):
+            session.fork()
+        await left.aclose()
+        assert left.done

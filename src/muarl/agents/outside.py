@@ -112,5 +112,13 @@ class OutsideAgent:
         self.tokens = trace
         return trace.append_sampled(sampled.ids, sampled.logprobs, sampled.version)
 
+    def fork(self, session: str, *, seed: int | None = None) -> OutsideAgent:
+        """A copy, which waits for a message of its own."""
+        new = OutsideAgent(self.name)
+        new.system, new.tools = self.system, self.tools
+        new.heard = self.heard[: len(self.heard) - len(self.new)]  # it is about to hear the last ones
+        new.tokens = None if self.tokens is None else self.tokens.copy()
+        return new
+
     def close(self) -> None:
         """Nothing is held."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from muarl.agents.outside import OutsideAgent, SaidOutside, SampledTokens, as_message
 from muarl.basics.errors import ConfigError
 from muarl.domains.tasks import Task
 from muarl.environments.results import EpisodeFailure, PlayResult, conversation_json, tools_json
+from muarl.rollouts.conversation import Conversation
 from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
 from muarl.types.episode import Episode, StopReason, Verdict
@@ -54,9 +55,21 @@ class Session:
     outside cannot be taken back, so nothing is tried again.
     """
 
-    def __init__(self, runner: EpisodeRunner, request: RolloutRequest, agent: OutsideAgent) -> None:
-        self._runner, self._request, self._agent = runner, request, agent
+    def __init__(
+        self,
+        runner: EpisodeRunner,
+        request: RolloutRequest,
+        agent: OutsideAgent,
+        conversation: Conversation | None = None,
+    ) -> None:
+        """``conversation``: one that is under way, and waits for the agent; None: a new one."""
+        self._runner, self._request, self._agent = replace(runner, before_agent=self._note), request, agent
+        self._conversation = conversation
         self._play: asyncio.Task[Episode] | None = None
+        self._copies = 0
+
+    def _note(self, conversation: Conversation) -> None:
+        self._conversation = conversation
 
     @property
     def task(self) -> Task:
@@ -69,7 +82,8 @@ class Session:
         MuarlError for what cannot be played at all. A failure of the user is told by ``failure``.
         """
         if self._play is None:
-            self._play = asyncio.ensure_future(self._runner.play(self._request))
+            live, runner = self._conversation, self._runner
+            self._play = asyncio.ensure_future(runner.play(self._request) if live is None else runner.play_on(live))
             self._play.add_done_callback(lambda _: self._agent.news.set())
         await self._agent.news.wait()
         self._raise_defect()
@@ -100,6 +114,23 @@ class Session:
         await agent.news.wait()
         self._raise_defect()
         return self.observation
+
+    def fork(self) -> Session:
+        """A copy of the conversation as it is now, which goes on by itself: ``other = await session.fork()``.
+
+        World and user are copied, so that the same message gets the same answer in either. It is closed by itself, too.
+        RuntimeError if it is not the agent's turn; ConfigError, which says why, where world or user cannot be copied: a
+        tool server's state, a person.
+        """
+        live = self._conversation
+        if live is None or not self.waiting:
+            raise RuntimeError("the conversation is over" if self.done else "it is not the agent's turn")
+        self._copies += 1
+        copy = live.fork(f"{live.name} copy {self._copies}")
+        agent = copy.session
+        assert isinstance(agent, OutsideAgent)
+        copy.agent = agent
+        return Session(self._runner, self._request, agent, copy)
 
     @property
     def observation(self) -> Observation:

@@ -19,7 +19,7 @@ from muarl.basics.seeds import derive_seed
 from muarl.domains.base import World
 from muarl.domains.tasks import Task
 from muarl.rollouts.beginnings import Beginning
-from muarl.rollouts.conversation import run_episode
+from muarl.rollouts.conversation import Conversation, run_episode
 from muarl.rollouts.rules import Limits, Rules
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import BRANCH, Episode, StopReason, Usage, Verdict
@@ -79,7 +79,7 @@ class EpisodeRunner:
     ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for the task.
 
     An episode that ends with ``infrastructure`` is played again, up to ``retries`` times, after a random wait below
-    ``backoff`` * 2**attempt seconds.
+    ``backoff`` * 2**attempt seconds. ``before_agent``: see ``run_episode``.
     """
 
     make_world: MakeWorld
@@ -94,6 +94,7 @@ class EpisodeRunner:
     retries: int = 2
     score_cut: bool = False
     backoff: float = 1.0
+    before_agent: Callable[[Conversation], None] | None = None
 
     def __post_init__(self) -> None:
         if self.retries < 0:
@@ -127,46 +128,55 @@ class EpisodeRunner:
         add_besides(episode, besides)
         return episode
 
+    async def play_on(self, conversation: Conversation) -> Episode:
+        """A copy of a conversation (``Conversation.fork``) played on to its end, and scored; once. Its world is closed
+        then."""
+        return await self._scored(conversation.task, conversation.world, conversation.play(self.before_agent))
+
     async def _attempt(self, request: RolloutRequest, attempt: int) -> Episode:
-        world = self.make_world(request.task)
+        task, name, begun = request.task, request.episode_id, request.beginning
+        world = self.make_world(task)
+
+        async def played() -> Episode:
+            user_seed = request.seed if request.user_seed is None else request.user_seed
+            user = self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user"))
+            episode = await run_episode(
+                task,
+                world,
+                self.agent if begun is None else begun.agent(self.agent),
+                user if begun is None else begun.user(user),
+                self.limits,
+                seed=request.seed,
+                episode_id=f"{name}+{attempt}" if attempt else name,
+                group=request.group,
+                rules=self.rules,
+                user_name=self.make_user.name,
+                system=self.system(task) if callable(self.system) else self.system,
+                tools=self.tools(task) if callable(self.tools) else self.tools,
+                before_agent=self.before_agent,
+            )
+            episode.id = name
+            if begun is not None:
+                episode.tags[BRANCH] = begun.tag
+            return episode
+
+        return await self._scored(task, world, played())
+
+    async def _scored(self, task: Task, world: World, playing: Awaitable[Episode]) -> Episode:
+        """The episode with its verdict; the world is closed, whatever happens."""
         try:
-            episode = await self._attempt_in(world, request, attempt)
+            episode = await playing
+            if episode.stop is not StopReason.INFRASTRUCTURE:
+                try:
+                    episode.verdict = await self._verdict(task, world, episode)
+                except InfrastructureError as failure:
+                    blame(episode, failure)
         except BaseException:
             await _close(world)
             raise
         unclosed = await _close(world)
         if unclosed is not None:
             episode.tags["unclosed"] = unclosed
-        return episode
-
-    async def _attempt_in(self, world: World, request: RolloutRequest, attempt: int) -> Episode:
-        task, name = request.task, request.episode_id
-        user_seed = request.seed if request.user_seed is None else request.user_seed
-        begun = request.beginning
-        user = self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user"))
-        episode = await run_episode(
-            task,
-            world,
-            self.agent if begun is None else begun.agent(self.agent),
-            user if begun is None else begun.user(user),
-            self.limits,
-            seed=request.seed,
-            episode_id=f"{name}+{attempt}" if attempt else name,
-            group=request.group,
-            rules=self.rules,
-            user_name=self.make_user.name,
-            system=self.system(task) if callable(self.system) else self.system,
-            tools=self.tools(task) if callable(self.tools) else self.tools,
-        )
-        episode.id = name
-        if begun is not None:
-            episode.tags[BRANCH] = begun.tag
-        if episode.stop is StopReason.INFRASTRUCTURE:
-            return episode
-        try:
-            episode.verdict = await self._verdict(task, world, episode)
-        except InfrastructureError as failure:
-            blame(episode, failure)
         return episode
 
     async def _verdict(self, task: Task, world: World, episode: Episode) -> Verdict:
