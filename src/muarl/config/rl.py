@@ -154,6 +154,13 @@ class RlConfig(PolicyLossOptions, RlSteps):
         description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
         "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
     )
+    credit: Literal["outcome", "state", "potential"] = Field(
+        "outcome",
+        description="What an episode's turns are compared with. `outcome`: all with the group's other outcomes. "
+        "`state`: each with the outcomes of rollouts in which the world was as far on the way to its right final "
+        "state. `potential`: the share of right changes so far is taken off (potential-based shaping). Progress is "
+        "never paid. Needs `rl.asynchrony=synchronous`.",
+    )
     reward_basis: Literal["task", "database"] = Field(
         "task",
         description="Reward of training tasks. `task`: all components of the task, such as required information or "
@@ -227,6 +234,14 @@ class RlConfig(PolicyLossOptions, RlSteps):
             raise ValueError(f"branch.stems follows the steps one by one, and asynchrony is {self.asynchrony}")
         if stems and self.practice.first_look:
             raise ValueError("branch.stems plays groups its own way, and so does practice.first_look: set one to 0")
+        return self
+
+    @model_validator(mode="after")
+    def _credit(self) -> RlConfig:
+        if self.credit != "outcome" and self.asynchrony != "synchronous":
+            raise ValueError(f"credit={self.credit} follows the steps one by one, and asynchrony is {self.asynchrony}")
+        if self.credit != "outcome" and self.branch.stems:
+            raise ValueError(f"credit={self.credit} and branch.stems both say what a turn is compared with: choose one")
         return self
 
     @model_validator(mode="after")

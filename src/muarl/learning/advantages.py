@@ -10,7 +10,7 @@ decide. ``group_samples`` applies it to episodes, with their exact ids and log-p
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,8 @@ from muarl.learning.branches import Credit, turn_credits
 from muarl.learning.packing import Sample
 from muarl.types.episode import BRANCH, Episode
 
+ByTurn = Callable[[Sequence[float], Sequence[Episode]], Sequence[Credit]]
+"""From the rewards and episodes of one group to the credit of each episode's turns."""
 Baseline = Literal["mean", "leave_one_out"]
 Scale = Literal["std", "none"]
 
@@ -107,6 +109,7 @@ def group_samples(
     advantage: Advantage = "group_std",
     drop_zero_variance: bool = True,
     oldest: int | None = None,
+    by_turn: ByTurn | None = None,
 ) -> list[Sample]:
     """Scored episodes as samples for ``TorchLearner.policy_step``, each with its advantage within its group.
 
@@ -120,7 +123,8 @@ def group_samples(
     Episodes that were not scored, those that a user spoiled, and those in which nothing was sampled, are left out. An
     episode whose context was written anew is one sample a segment, each with the episode's advantage (see
     ``Sample.episode``). In groups with branches every turn has an advantage of its own, against its siblings
-    (learning/branches.py), divided as the others' are; the mean of those is then noted.
+    (learning/branches.py), divided as the others' are; the mean of those is then noted. ``by_turn`` gives the credit of
+    every group's turns, undivided, from its rewards and episodes; None: only groups with branches have any.
     """
     pairs = list(zip(episodes, [e.reward for e in episodes] if rewards is None else rewards, strict=True))
     pairs = [(e, r) for e, r in pairs if e.learnable]
@@ -130,11 +134,11 @@ def group_samples(
         drop_zero_variance=drop_zero_variance,
         **KINDS[advantage],
     )
-    by_turn = _turns_of(pairs, KINDS[advantage]["scale"])
+    credits_ = _turns_of(pairs, KINDS[advantage]["scale"], by_turn)
     samples = []
     for number, ((episode, _), value, kept) in enumerate(zip(pairs, found.values, found.kept, strict=True)):
         t = episode.tokens
-        if (credit := by_turn.get(number)) is not None:
+        if (credit := credits_.get(number)) is not None:
             episode.tags["advantage"] = sum(credit.values) / max(1, len(credit.values))
             version = credit.oldest_version(episode)
             if kept and version is not None and (oldest is None or version >= oldest):
@@ -147,16 +151,17 @@ def group_samples(
     return samples
 
 
-def _turns_of(pairs: Sequence[tuple[Episode, float]], scale: Scale) -> dict[int, Credit]:
-    """Of the episodes in groups with branches, by their number."""
+def _turns_of(pairs: Sequence[tuple[Episode, float]], scale: Scale, by_turn: ByTurn | None) -> dict[int, Credit]:
+    """The credit of episodes whose turns have one each, by their number."""
     members: dict[Hashable, list[int]] = {}
     for number, (episode, _) in enumerate(pairs):
         members.setdefault(episode.group or episode.task_id, []).append(number)
     out: dict[int, Credit] = {}
     for numbers in members.values():
         own = [pairs[n] for n in numbers]
-        if any(BRANCH in episode.tags for episode, _ in own):
+        give = turn_credits if any(BRANCH in episode.tags for episode, _ in own) else by_turn
+        if give is not None:
             rewards = [reward for _, reward in own]
             by = float(np.std(rewards, ddof=1)) + EPS if scale == "std" and len(own) > 1 else 1.0
-            out |= {n: c.divided(by) for n, c in zip(numbers, turn_credits(rewards, [e for e, _ in own]), strict=True)}
+            out |= {n: c.divided(by) for n, c in zip(numbers, give(rewards, [e for e, _ in own]), strict=True)}
     return out

@@ -41,6 +41,7 @@ from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_fi
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Played, nothing_left
+from muarl.recipes.training.turn_credit import TurnCredit
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import Group, Groups, collect_groups, rollout
 from muarl.runs.context import (
@@ -174,7 +175,8 @@ def train(
 
             here.run(run_ahead(loop, first, done.get(PIPELINE)))
         else:
-            _in_turns(loop, here, first, _practice(context, rl, places, done))
+            credit = TurnCredit.resumed(rl, places, done)
+            _in_turns(loop, here, first, _practice(context, rl, places, done), credit)
         for text in what_went_wrong(folder.read_metrics()):
             progress.say(text)
     policy.path = latest_checkpoint(root) or policy.path
@@ -210,15 +212,17 @@ def _go_back(run: RunDirectory, checkpoint: Path | None, first: int, *, done: bo
     go_back(run, run.checkpoints / "rl", checkpoint, phases, later)
 
 
-def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None = None) -> None:
+def _in_turns(
+    loop: Loop, here: EventLoop, first: int, practice: Practice | None = None, credit: TurnCredit | None = None
+) -> None:
     """Synchronous training: the learner waits for a step's episodes, which all come from its weights of that moment.
-    ``practice`` chooses the tasks."""
+    ``practice`` chooses the tasks; ``credit`` says what each turn is learned from."""
     learner, validation, context = loop.learner, loop.validation, loop.context
     made, whole = first, True  # whole: the learner is as the last step left it
 
     def kept() -> dict[str, Any]:
         """What a checkpoint holds besides."""
-        return {} if practice is None else practice.state()
+        return ({} if practice is None else practice.state()) | ({} if credit is None else credit.state())
 
     def validate(step: int, *, log: bool = True) -> None:
         users = validation.users()
@@ -249,13 +253,17 @@ def _in_turns(loop: Loop, here: EventLoop, first: int, practice: Practice | None
             rolled_out = time.perf_counter()
             with held():
                 whole = False
-                samples = samples_of(played.all.groups, loop.rl)
+                if credit is not None:
+                    credit.begin(played.all.tasks)
+                samples = samples_of(played.all.groups, loop.rl, by_turn=credit)
                 if loop.sleeps and isinstance(loop.engine, SleepingSampler):
                     here.run(loop.engine.sleep())
                 update = learner.policy_step(samples)
                 here.run(loop.engine.update(learner.weights, learner.version))
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
                 loop.note(step, played.all, samples, update, seconds | played.figures(practice))
+                if credit is not None:
+                    credit.end()
                 made, whole = step + 1, True
             loop.save(made, kept())
             loop.stop_if_told(made)

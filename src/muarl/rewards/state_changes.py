@@ -84,18 +84,18 @@ def run_again(domain: Domain, task: Task, episode: Episode) -> Replayed:
         world = domain.world(task)
         if task.history:
             replay(world, task.history)
-        first = last = _state(world)
+        first = last = state_of(world)
         calls: dict[tuple[int, int], tuple[Change, ...]] = {}
         differing = 0
-        for at, _, recorded, answer in _answers(world, episode.messages[len(task.history) :]):
+        for at, _, recorded, answer in recorded_answers(world, episode.messages[len(task.history) :]):
             at = at[0] + len(task.history), at[1]
             differing += _parsed(answer) != _parsed(recorded)
-            now = _state(world)
+            now = state_of(world)
             if changes := compare(last, now, world):
                 calls[at] = changes
             last = now
         domain.sync(world)
-        last = _state(world)
+        last = state_of(world)
         wrong = _wrong(domain, task, world, last)
         said = None if episode.verdict is None else episode.verdict.breakdown.get("DB")
         if wrong is not None and said is not None and episode.stop.chosen and bool(said) != (not wrong):
@@ -113,10 +113,10 @@ def _wrong(domain: Domain, task: Task, world: World, last: State) -> tuple[Chang
     gold = gold_world(domain, task)
     if world.digest() == gold.digest():
         return ()
-    return compare(_compared(last, world), _compared(_state(gold), world), world)
+    return compare(compared_state(last, world), compared_state(state_of(gold), world), world)
 
 
-def _answers(world: World, messages: list[Message]) -> Iterator[tuple[tuple[int, int], ToolCall, str, str]]:
+def recorded_answers(world: World, messages: list[Message]) -> Iterator[tuple[tuple[int, int], ToolCall, str, str]]:
     """Every recorded call run again: (where it stands, the call, recorded answer, answer now)."""
     deadline, done = time.monotonic() + SECONDS, 0
     for index, message in enumerate(messages):
@@ -143,7 +143,7 @@ def _answers(world: World, messages: list[Message]) -> Iterator[tuple[tuple[int,
 # States.
 
 
-def _state(world: World) -> State:
+def state_of(world: World) -> State:
     """What may have changed in a world, by table and key."""
     whole = world.json_state()
     if whole is not None:
@@ -161,7 +161,7 @@ def _state(world: World) -> State:
     return out
 
 
-def _compared(state: State, world: World) -> State:
+def compared_state(state: State, world: World) -> State:
     """What of a state the reward compares."""
     found = {}
     for at, value in state.items():
@@ -188,7 +188,7 @@ def _plain(record: Any) -> Any:
     return json.loads(json.dumps(record, default=str))
 
 
-def _base(world: World, at: tuple[str, str]) -> Any:
+def base_record(world: World, at: tuple[str, str]) -> Any:
     """A record as the world began with it, for states that hold only what differs."""
     view, (table, key) = _view(world, at), at
     if view is None:
@@ -201,8 +201,8 @@ def compare(before: State, after: State, world: World) -> tuple[Change, ...]:
     """What differs between two states of one world, record by record."""
     out: list[Change] = []
     for at in dict.fromkeys([*before, *after]):
-        old = before[at] if at in before else _base(world, at)
-        new = after[at] if at in after else _base(world, at)
+        old = before[at] if at in before else base_record(world, at)
+        new = after[at] if at in after else base_record(world, at)
         out += _changes(f"{at[0]} / {at[1]}", "", old, new)
     return tuple(out)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muarl.config.rl import RlConfig
 from muarl.config.sections import ModelConfig
-from muarl.learning.advantages import group_samples
+from muarl.learning.advantages import ByTurn, group_samples
 from muarl.learning.loss_options import PolicyLossConfig, PolicyLossOptions
 from muarl.learning.optimizer import OptimizerConfig, ScheduleConfig
 from muarl.learning.packing import Sample
@@ -40,10 +40,13 @@ def learner_config(rl: RlConfig, model: ModelConfig) -> LearnerConfig:
     return LearnerConfig(optimizer=optimizer, policy=policy, start_kl=KL_EPISODES)
 
 
-def samples_of(groups: Groups, rl: RlConfig, *, oldest: int | None = None) -> list[Sample]:
+def samples_of(
+    groups: Groups, rl: RlConfig, *, oldest: int | None = None, by_turn: ByTurn | None = None
+) -> list[Sample]:
     """Groups of scored episodes as samples for the learner: ids, log-probabilities and an advantage each.
 
     ``oldest``: episodes with tokens of an older version than this count in their group's baseline, and are left out.
+    ``by_turn``: see ``group_samples``.
     """
     return group_samples(
         [e for g in groups.kept for e in g.episodes],
@@ -51,6 +54,7 @@ def samples_of(groups: Groups, rl: RlConfig, *, oldest: int | None = None) -> li
         advantage=rl.advantage,
         drop_zero_variance=rl.drop_zero_variance,
         oldest=oldest,
+        by_turn=by_turn,
     )
 
 

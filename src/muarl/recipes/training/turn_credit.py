@@ -1,0 +1,69 @@
+"""What each turn of a step's episodes is learned from, where ``rl.credit`` asks for more than one advantage an episode:
+the progress of the world before each turn, and what was known of it from earlier steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muarl.config.rl import RlConfig
+from muarl.domains.tasks import Task
+from muarl.environments.places import Places
+from muarl.learning.branches import Credit
+from muarl.learning.progress_credit import KnownOutcomes, potential_credit, state_credit, turns_of
+from muarl.rewards.progress import Progress, progress_of
+from muarl.types.episode import Episode
+
+KNOWN = "known_outcomes"
+"""Where a checkpoint keeps what is known."""
+
+
+class TurnCredit:
+    """Gives credit by turn, step after step. An episode whose progress cannot be had (on a tool server, say) is at one
+    place all the time, so that its turns are compared as without."""
+
+    def __init__(self, kind: str, places: Places, known: KnownOutcomes | None = None) -> None:
+        self.kind, self.places, self.known = kind, places, known or KnownOutcomes()
+        self._tasks: Mapping[str, Task] = {}
+        self._new: list[tuple[float, Sequence[str]]] = []
+
+    @classmethod
+    def resumed(cls, rl: RlConfig, places: Places, checkpoint: Mapping[str, Any]) -> TurnCredit | None:
+        """As a checkpoint left it; None where ``rl.credit`` is the outcome alone."""
+        if rl.credit == "outcome":
+            return None
+        return cls(rl.credit, places, KnownOutcomes.from_json(checkpoint.get(KNOWN, {})))
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {KNOWN: self.known.to_json()} if self.kind == "state" else {}
+
+    def begin(self, tasks: Mapping[str, Task]) -> None:
+        """A step begins, of these tasks."""
+        self._tasks, self._new = tasks, []
+
+    def end(self) -> None:
+        """The step has been learned from: what it showed is known from now on."""
+        self.known.note(self._new)
+
+    def __call__(self, rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
+        """The credit of one group's episodes."""
+        found = [self._progress(episode) for episode in episodes]
+        if self.kind == "potential":
+            return potential_credit(rewards, [[p.potential if p else 0.0 for p in own] for own in found])
+        kinds = [str(self._tasks[e.task_id].tags.get("intent", "")) for e in episodes]
+        keys = [[_key(kind, p) for p in own] for kind, own in zip(kinds, found, strict=True)]
+        self._new += [*zip(rewards, keys, strict=True)]
+        return state_credit(rewards, keys, self.known)
+
+    def _progress(self, episode: Episode) -> Sequence[Progress | None]:
+        task = self.places.own(self._tasks[episode.task_id])
+        found = progress_of(self.places.of(task).domain, task, episode)
+        return [None] * turns_of(episode) if found is None else found
+
+
+def _key(kind: str, progress: Progress | None) -> str:
+    """The place at which outcomes are compared: wrong changes count up to two."""
+    if progress is None:
+        return f"{kind} ?"
+    return f"{kind} {progress.right} {progress.left} {min(progress.wrong, 2)} {int(progress.asked)}"
