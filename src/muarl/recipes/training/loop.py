@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muarl.accounts.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, episode_metrics
+from muarl.accounts.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, agent_tokens, episode_metrics
 from muarl.accounts.statistics import evaluate_summary, score_text
 from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
@@ -33,7 +33,7 @@ from muarl.runs.context import RunContext
 from muarl.runs.tasks import validation_tasks
 from muarl.sign_rules import no_update
 from muarl.signs import PHASE, Changes, Sign, Watch
-from muarl.types.episode import Episode
+from muarl.types.episode import BRANCH, Episode
 from muarl.users.base import UserFactory
 
 SAVED_EPISODES = 64
@@ -117,7 +117,13 @@ class Loop:
     ) -> None:
         """Log a step, and keep its episodes as ``rl.save_episodes`` says."""
         rl = self.rl
-        metrics = episode_metrics(played.episodes)
+        # What begins as another does is no sample of how tasks go.
+        began = [e for e in played.episodes if BRANCH in e.tags]
+        metrics = episode_metrics([e for e in played.episodes if BRANCH not in e.tags])
+        metrics["sampled_tokens"] = float(sum(map(agent_tokens, played.episodes)))
+        if began:
+            own, told = episode_metrics(began), ("episodes", "success", "agent_tokens")
+            metrics |= {f"branches/{name}": own[name] for name in told if name in own}
         if self.reviews_users:
             from muarl.recipes.evaluation.user_review import look_at_users  # users of rules make no such errors
 
