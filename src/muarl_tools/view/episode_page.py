@@ -18,6 +18,7 @@ from muarl.user_errors.errors import RULES
 from muarl_tools.view import queries
 from muarl_tools.view.audited import audit_list
 from muarl_tools.view.episode_list import group_filter
+from muarl_tools.view.group_tree import group_tree
 from muarl_tools.view.layout import (
     PageAddress,
     Site,
@@ -56,6 +57,7 @@ def episode_page(site: Site, library: Library, run: Run, key: int, query: Mappin
         None if by_token or not told.part else _part(site, run, told, wanted),
         token_view(run, told) if by_token else _talk(told),
         None if by_token else _database(told),
+        group_tree(site, run, told),
         _others(site, library, run, told),
     ]
     return frame(site, library, f"{told.at.name} · {run.name}", "episodes", run, *body)
@@ -176,6 +178,9 @@ def notes(told: Told, *, anchors: bool = False) -> dict[tuple[int, int], Html]:
     if isinstance(told.replay, Replayed):
         for call, changes in told.replay.calls.items():
             out[call] = tag("div", tag("span", "Changed", class_="label"), differences(changes), class_="diff")
+    for at, turn in enumerate(told.episode.turns):
+        if turn.advantage is not None:
+            out[at, -1] = tag("p", f"Advantage of this turn: {signed(turn.advantage)}", class_="note")
     for at, finding in enumerate(told.findings or ()):
         place = (finding.message, -1)
         anchor = f"finding-{at + 1}" if anchors else None

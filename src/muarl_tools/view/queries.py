@@ -366,6 +366,12 @@ def first_and_last(attempts: Sequence[IndexedEpisode]) -> tuple[IndexedEpisode, 
     return (own[0], own[-1]) if len(own) > 1 else None
 
 
+def of_group(db: sqlite3.Connection, group: str, stage: str, most: int) -> list[IndexedEpisode]:
+    """The episodes of one group, in the order of the file."""
+    sql = f"SELECT {_COLUMNS} FROM episodes WHERE grp = ? AND stage = ? ORDER BY file, start LIMIT ?"
+    return [IndexedEpisode(*row) for row in db.execute(sql, (group, stage, most))]
+
+
 def of_task(db: sqlite3.Connection, task: str, most: int = 400) -> list[IndexedEpisode]:
     """A task's episodes in the order of the run."""
     sql = f"SELECT {_COLUMNS} FROM episodes WHERE task = ? ORDER BY moment, file, start LIMIT ?"
