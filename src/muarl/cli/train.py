@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,6 +156,19 @@ def train(
     runs_dir: options.RunsDir = None,
     seed: options.Seed = None,
     resume: options.Resume = None,
+    replay: Annotated[
+        str | None,
+        typer.Option(
+            "--replay",
+            metavar="RUN[:STEP]",
+            help="Play nothing; learn again from what a run recorded (`rl.save_episodes=all`), with its configuration, "
+            "or from a FILE of conversations with token ids.",
+            show_default=False,
+        ),
+    ] = None,
+    rollouts_only: Annotated[
+        bool, typer.Option("--rollouts-only", help="Play and keep the episodes; learn nothing.", show_default=False)
+    ] = False,
     cluster: options.Cluster = None,
     dry_run: options.DryRun = False,
     assume: options.Assume = None,
@@ -168,8 +183,35 @@ def train(
       muarl train --resume runs/cpu
       muarl train --config cpu --domain retail-generated --domain airline-generated=2
       muarl train --cluster auto cluster.rollout_workers=8 cluster.samplers=4
+      muarl train --replay runs/cpu:12                (the update of a step, from its record)
     """
-    run_recipe("rl", given(locals()))
+    halves = {**RUN, "replay": "rl.replay", "rollouts_only": "rl.rollouts_only"}
+    if replay is not None:
+        from muarl.basics.errors import ConfigError
+
+        if resume is not None:
+            raise ConfigError("--replay makes a run of its own, and --resume continues one: remove one of them")
+        run, step = recorded_run(replay)
+        if run is not None:
+            own = given(
+                {**locals(), "config": config if isinstance(config, Named) else str(run / "config.yaml")}, halves
+            )
+            name = f"{run.absolute().name}-replay" + (f"-{step}" if step else "")
+            run_recipe(
+                "rl", replace(own, overrides=[f"name={json.dumps(name)}", "rl.rollouts_only=false", *own.overrides])
+            )
+            return
+    run_recipe("rl", given(locals(), halves))
+
+
+def recorded_run(text: str) -> tuple[Path | None, str]:
+    """The run's folder that RUN or RUN:STEP names, and the step; None for anything else, which the recipe looks at."""
+    head, _, tail = text.rpartition(":")
+    for place, step in ((text, ""), (head, tail)):
+        folder = Path(place).expanduser()
+        if place and (folder / "config.yaml").is_file():
+            return folder, step
+    return None, ""
 
 
 def _without_own_domains(settings: Mapping[str, Any], run: Path) -> Mapping[str, Any]:

@@ -199,6 +199,16 @@ class RlConfig(PolicyLossOptions, RlSteps):
         "those with a checkpoint. `all`: about 10 kB an episode.",
     )
 
+    rollouts_only: bool = Field(
+        False,
+        description="Play the steps, keep all their episodes, and learn nothing: `rl.replay` learns from them later.",
+    )
+    replay: str | None = Field(
+        None,
+        description="Play nothing, and learn from what was recorded: RUN (all steps of a run), RUN:STEP (that one, "
+        "with the learner as it then was) or FILE (conversations with token ids: one step).",
+    )
+
     stop_on: tuple[SignName, ...] = Field(
         (),
         description="Signs of a training that goes wrong for which it stops, with a checkpoint and exit code 3, such "
@@ -223,6 +233,14 @@ class RlConfig(PolicyLossOptions, RlSteps):
     def _group(self) -> RlConfig:
         if self.min_group is not None and self.min_group > self.group_size:
             raise ValueError(f"min_group ({self.min_group}) is larger than group_size ({self.group_size})")
+        return self
+
+    @model_validator(mode="after")
+    def _halves(self) -> RlConfig:
+        if self.rollouts_only and self.replay is not None:
+            raise ValueError("rollouts_only learns nothing, and replay plays nothing: choose one")
+        if self.rollouts_only and self.asynchrony != "synchronous":
+            raise ValueError(f"rollouts_only needs no learner to run ahead of, and asynchrony is {self.asynchrony}")
         return self
 
     @model_validator(mode="after")

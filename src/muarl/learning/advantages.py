@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from muarl.learning.branches import Credit, turn_credits
 from muarl.learning.packing import Sample
-from muarl.types.episode import BRANCH, Episode
+from muarl.types.episode import ADVANTAGE, BRANCH, Episode
 
 ByTurn = Callable[[Sequence[float], Sequence[Episode]], Sequence[Credit]]
 """From the rewards and episodes of one group to the credit of each episode's turns."""
@@ -139,12 +139,12 @@ def group_samples(
     for number, ((episode, _), value, kept) in enumerate(zip(pairs, found.values, found.kept, strict=True)):
         t = episode.tokens
         if (credit := credits_.get(number)) is not None:
-            episode.tags["advantage"] = sum(credit.values) / max(1, len(credit.values))
+            episode.tags[ADVANTAGE] = sum(credit.values) / max(1, len(credit.values))
             version = credit.oldest_version(episode)
             if kept and version is not None and (oldest is None or version >= oldest):
                 samples += credit.samples(episode, number)
             continue
-        episode.tags["advantage"] = float(value)  # for whoever reads the episode; the learner has its own
+        episode.tags[ADVANTAGE] = float(value)  # for whoever reads the episode; the learner has its own
         if kept and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
             own = number if t.restarts else None
             samples += [Sample.sampled(s.ids, s.loss_mask, s.logprobs, float(value), own) for s in t.segments()]

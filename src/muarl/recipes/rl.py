@@ -33,6 +33,7 @@ from muarl.environments.play import Player
 from muarl.inference.base import SleepingSampler
 from muarl.learning.checkpoint_folders import latest_checkpoint
 from muarl.learning.checkpoints import Policy
+from muarl.learning.packing import Sample
 from muarl.observe.headline import training_summary, what_went_wrong
 from muarl.observe.rundir import RunDirectory
 from muarl.planning.weight_transport import weight_transport
@@ -71,6 +72,10 @@ def run(config: RunConfig) -> Path:
     """Train ``model.checkpoint`` by reinforcement learning. Returns the run's folder, with checkpoints in it.
 
     A run that loses its learner is resumed, ``learner.restarts`` times."""
+    if config.rl.replay is not None:
+        from muarl.recipes import replayed  # most runs play
+
+        return replayed.run(config)
     return with_restarts(config, _run)
 
 
@@ -177,7 +182,7 @@ def train(
         else:
             credit = TurnCredit.resumed(rl, places, done)
             _in_turns(loop, here, first, _practice(context, rl, places, done), credit)
-        for text in what_went_wrong(folder.read_metrics()):
+        for text in () if rl.rollouts_only else what_went_wrong(folder.read_metrics()):
             progress.say(text)
     policy.path = latest_checkpoint(root) or policy.path
 
@@ -255,11 +260,14 @@ def _in_turns(
                 whole = False
                 if credit is not None:
                     credit.begin(played.all.tasks)
-                samples = samples_of(played.all.groups, loop.rl, by_turn=credit)
-                if loop.sleeps and isinstance(loop.engine, SleepingSampler):
-                    here.run(loop.engine.sleep())
-                update = learner.policy_step(samples)
-                here.run(loop.engine.update(learner.weights, learner.version))
+                samples: list[Sample] = []
+                update: Mapping[str, float] = {}
+                if not loop.rl.rollouts_only:
+                    samples = samples_of(played.all.groups, loop.rl, by_turn=credit)
+                    if loop.sleeps and isinstance(loop.engine, SleepingSampler):
+                        here.run(loop.engine.sleep())
+                    update = learner.policy_step(samples)
+                    here.run(loop.engine.update(learner.weights, learner.version))
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
                 loop.note(step, played.all, samples, update, seconds | played.figures(practice))
                 if credit is not None:

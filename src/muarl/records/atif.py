@@ -122,6 +122,8 @@ def _kept(turn: Turn, covered: set[str]) -> dict[str, Any]:
         out["span"] = list(turn.span)
     if turn.version is not None:
         out["version"] = turn.version
+    if turn.advantage is not None:
+        out["advantage"] = turn.advantage
     return out | {"message": {k: v for k, v in turn.message.to_json().items() if k not in covered}}
 
 

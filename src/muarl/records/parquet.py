@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.basics.errors import DataError
+from muarl.basics.errors import DataError, MuarlError
 from muarl.basics.extras import require
+from muarl.basics.untrusted import to_float
 from muarl.records.rows import PlacedRow
 from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
-from muarl.types.episode import Episode
+from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
 
 if TYPE_CHECKING:
     import pyarrow
 
 COLUMNS = (
-    "id", "task_id", "domain", "file", "group", "seed", "agent", "user", "stop", "reward", "breakdown", "messages",
-    "tools", "input_ids", "assistant_masks", "logprobs", "versions", "tags",
+    "id", "task_id", "domain", "file", "group", "seed", "agent", "user", "stop", "reward", "breakdown", "audit",
+    "messages", "tools", "input_ids", "assistant_masks", "logprobs", "versions", "restarts", "advantages", "tags",
 )  # fmt: skip
 """``reward`` is null where an episode was not scored, the lists of tokens where the agent was no sampler of ours.
 ``assistant_masks``: 1 where the policy drew the token; ``logprobs``: the sampler's, 0 elsewhere; ``versions``: of the
-policy, -1 elsewhere."""
+policy, -1 elsewhere; ``restarts``: where the context was written anew; ``advantages``: what each drawn token was
+learned from with, 0 elsewhere, null where the episode was not learned from."""
+TOKENS = ("input_ids", "assistant_masks", "logprobs", "reward")
+"""What a row must have to be learned from."""
 
 
 def row_of(
@@ -49,14 +54,66 @@ def row_of(
         "stop": episode.stop.value,
         "reward": None if verdict is None else float(verdict.reward),
         "breakdown": None if verdict is None else _json(dict(verdict.breakdown)),
+        "audit": None if verdict is None else _json(dict(verdict.audit)),
         "messages": [_message(m) for m in (*told, *visible_to_agent(episode.messages))],
         "tools": None if tools is None else _json([tool.to_openai() for tool in tools]),
         "input_ids": None if tokens is None else tokens.ids,
         "assistant_masks": None if tokens is None else [int(m) for m in tokens.loss_mask],
         "logprobs": None if tokens is None else tokens.logprobs,
         "versions": None if tokens is None else tokens.versions,
+        "restarts": None if tokens is None else tokens.restarts,
+        "advantages": episode.token_advantages(),
         "tags": _json(episode.tags),
     }
+
+
+def episode_of(value: Mapping[str, Any], messages: Sequence[Message], place: str) -> Episode:
+    """The episode of a row, with the tokens that it was made of; ``messages``: the row's. DataError if the row has no
+    such tokens or is malformed. Rows of other programs need ``input_ids``, ``assistant_masks``, ``logprobs`` and
+    ``reward``; those of a ``group`` are compared with each other, without one those of a ``task_id``."""
+    if missing := [name for name in TOKENS if value.get(name) is None]:
+        raise DataError(
+            f"{place}: this row lacks {', '.join(missing)}: to be learned from it needs {', '.join(TOKENS)}"
+        )
+    ids, mask = value["input_ids"], value["assistant_masks"]
+    versions = value.get("versions") or [0 if own else -1 for own in mask]
+    said = [m for m in messages if m.role != "system"]
+    row = {"ids": ids, "loss_mask": mask, "logprobs": value["logprobs"], "versions": versions}
+    row["restarts"] = value.get("restarts") or []
+    try:
+        tokens = TokenTrace.from_json(row)
+        spans = _spans(tokens)
+        own = iter(spans if len(spans) == sum(m.role == "assistant" for m in said) else ())
+        turns = [Turn(m, span=next(own, None) if m.role == "assistant" else None) for m in said]
+        tags, breakdown, audit = (json.loads(value.get(name) or "{}") for name in ("tags", "breakdown", "audit"))
+        return Episode(
+            id=str(value.get("id", place)),
+            task_id=str(value.get("task_id", value.get("group", place))),
+            domain=str(value.get("domain", "")),
+            turns=[replace(t, version=tokens.versions[t.span[0]]) if t.span else t for t in turns],
+            stop=StopReason(value.get("stop", StopReason.USER_STOP.value)),
+            group=value.get("group"),
+            seed=value.get("seed", 0),
+            agent=value.get("agent", ""),
+            user=value.get("user", ""),
+            tokens=tokens,
+            verdict=Verdict(to_float(value["reward"], "reward"), breakdown, audit),
+            tags=tags,
+        )
+    except (ValueError, TypeError, AttributeError, MuarlError) as problem:
+        raise DataError(f"{place}: this row cannot be learned from: {problem}") from None
+
+
+def _spans(tokens: TokenTrace) -> list[tuple[int, int]]:
+    """The stretches of sampled tokens, which no segment's end crosses."""
+    cuts = {*tokens.restarts}
+    out: list[tuple[int, int]] = []
+    for at, sampled in enumerate(tokens.loss_mask):
+        if sampled and at and tokens.loss_mask[at - 1] and at not in cuts:
+            out[-1] = out[-1][0], at + 1
+        elif sampled:
+            out.append((at, at + 1))
+    return out
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -81,6 +138,8 @@ def schema() -> pyarrow.Schema:
         "assistant_masks": pyarrow.list_(pyarrow.int8()),
         "logprobs": pyarrow.list_(pyarrow.float64()),
         "versions": pyarrow.list_(whole),
+        "restarts": pyarrow.list_(whole),
+        "advantages": pyarrow.list_(pyarrow.float64()),
     }
     return pyarrow.schema([(name, kinds.get(name, text)) for name in COLUMNS])
 

@@ -97,6 +97,8 @@ def check_evaluation(cast: Cast) -> None:
 
 
 def _rl_roles(rl: RlConfig) -> tuple[Role, ...]:
+    if rl.replay is not None:
+        return ()
     return ("user", "judge", "eval_user") if rl.eval_every else ("user", "judge")
 
 

@@ -22,6 +22,8 @@ BRANCH = "branch"
 """The tag of an episode that began as another one (rollouts/beginnings.py): {"of": that episode's id, "turn": the index
 of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it,
 "looked_ahead": whether the turn was chosen by what came at it or after}."""
+ADVANTAGE = "advantage"
+"""The tag with what an episode was learned from with; where that differs from turn to turn, its mean."""
 SPOILED = "spoiled_by_user"
 """The tag of episodes whose user said something that a guard could not fix (users/guard.py)."""
 
@@ -285,6 +287,21 @@ class Episode:
             why = f": it ended with {self.stop.value}, {self.error}" if self.error else ""
             raise ValueError(f"episode {self.id} has no verdict{why}")
         return self.verdict.reward
+
+    def token_advantages(self) -> list[float] | None:
+        """What each of the tokens was learned from with, 0 for those that the policy did not sample; None if the
+        episode was not learned from. The turns of a branch that are another episode's have 0."""
+        own = self.tags.get(ADVANTAGE)
+        if self.tokens is None or own is None:
+            return None
+        by_turn = any(turn.advantage is not None for turn in self.turns)
+        if not by_turn:
+            return [float(own) if sampled else 0.0 for sampled in self.tokens.loss_mask]
+        out = [0.0] * len(self.tokens)
+        for turn in self.turns:
+            if turn.span is not None and turn.advantage is not None:
+                out[slice(*turn.span)] = [turn.advantage] * (turn.span[1] - turn.span[0])
+        return out
 
     def to_json(self, *, context: bool = False) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly; "schema" says which version of the form it is.

@@ -122,7 +122,7 @@ class Loop:
         metrics = episode_metrics([e for e in played.episodes if BRANCH not in e.tags])
         metrics["sampled_tokens"] = float(sum(map(agent_tokens, played.episodes)))
         if began:
-            own, told = episode_metrics(began), ("episodes", "success", "agent_tokens")
+            own, told = episode_metrics(began), ("episodes", "excluded", "success", "agent_tokens")
             metrics |= {f"branches/{name}": own[name] for name in told if name in own}
         if self.reviews_users:
             from muarl.recipes.evaluation.user_review import look_at_users  # users of rules make no such errors
@@ -140,10 +140,11 @@ class Loop:
             **figures,
         }
         self.context.logger.log(metrics, phase="rl", step=step)
-        idle = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
-        self._tell(step, self.watch.note({**metrics, "phase": PHASE, "step": step}), idle)
+        if not rl.rollouts_only:
+            idle = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
+            self._tell(step, self.watch.note({**metrics, "phase": PHASE, "step": step}), idle)
         self.phase.advance(success=metrics["success"], turns=metrics["turns"])
-        every = rl.save_episodes == "all"
+        every = rl.save_episodes == "all" or rl.rollouts_only
         if every or (rl.save_episodes == "some" and (step in (0, rl.steps - 1) or self.due(rl.checkpoint_every, step))):
             self.context.folder.write_episodes(
                 f"train-{step:04d}", played.episodes[: None if every else SAVED_EPISODES]

@@ -18,6 +18,11 @@ KNOWN = "known_outcomes"
 """Where a checkpoint keeps what is known."""
 
 
+PROGRESS = "progress"
+"""The tag with an episode's progress before each turn, so that a step can be learned from again (``rl.replay``):
+[right, left, wrong, asked], see rewards/progress.py; null where it cannot be had."""
+
+
 class TurnCredit:
     """Gives credit by turn, step after step. An episode whose progress cannot be had (on a tool server, say) is at one
     place all the time, so that its turns are compared as without."""
@@ -39,7 +44,7 @@ class TurnCredit:
         return {KNOWN: self.known.to_json()} if self.kind == "state" else {}
 
     def begin(self, tasks: Mapping[str, Task]) -> None:
-        """A step begins, of these tasks."""
+        """A step begins, of these tasks; none are needed of recorded episodes."""
         self._tasks, self._new = tasks, []
 
     def end(self) -> None:
@@ -48,18 +53,24 @@ class TurnCredit:
 
     def __call__(self, rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
         """The credit of one group's episodes."""
-        found = [self._progress(episode) for episode in episodes]
+        progress = [self._progress(episode) for episode in episodes]
         if self.kind == "potential":
-            return potential_credit(rewards, [[p.potential if p else 0.0 for p in own] for own in found])
-        kinds = [str(self._tasks[e.task_id].tags.get("intent", "")) for e in episodes]
-        keys = [[_key(kind, p) for p in own] for kind, own in zip(kinds, found, strict=True)]
+            return potential_credit(rewards, [[p.potential if p else 0.0 for p in own] for own in progress])
+        kinds = [str(e.tags.get("intent", "")) for e in episodes]
+        keys = [[_key(kind, p) for p in own] for kind, own in zip(kinds, progress, strict=True)]
         self._new += [*zip(rewards, keys, strict=True)]
         return state_credit(rewards, keys, self.known)
 
     def _progress(self, episode: Episode) -> Sequence[Progress | None]:
-        task = self.places.own(self._tasks[episode.task_id])
-        found = progress_of(self.places.of(task).domain, task, episode)
-        return [None] * turns_of(episode) if found is None else found
+        if PROGRESS not in episode.tags:
+            task = self._tasks.get(episode.task_id)
+            own = None if task is None else self.places.own(task)
+            made = None if own is None else progress_of(self.places.of(own).domain, own, episode)
+            episode.tags[PROGRESS] = None if made is None else [[p.right, p.left, p.wrong, int(p.asked)] for p in made]
+        told = episode.tags[PROGRESS]
+        if told is None:
+            return [None] * turns_of(episode)
+        return [Progress(right, left, wrong, bool(asked)) for right, left, wrong, asked in told]
 
 
 def _key(kind: str, progress: Progress | None) -> str:
