@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
+from muarl.accounts.metrics import agent_messages
 from muarl.basics.errors import ConfigError
+from muarl.environments.results import PlayResult
 from muarl_integrations.conversations import Conversations
 
 
 class MuarlAgent:
-    """Plays a row's task with the policy behind AReaL's proxy. ``settings``: the fields of ``Conversations``."""
+    """Plays a row's task with the policy behind AReaL's proxy. ``settings``: the fields of ``Conversations``.
 
-    def __init__(self, **settings: Any) -> None:
-        self._conversations = Conversations(**settings)
+    ``by_turn``: every response gets a reward of its own, what the world's progress gained by it, and the last one what
+    makes their sum the task's reward. With ``turn_discount`` 1 what follows a response then adds up to the reward less
+    the progress that there was before it: potential-based shaping, which leaves the best policy as it is.
+    """
 
-    async def run(self, data: Mapping[str, Any], **extra_kwargs: Any) -> float:
-        """The reward. Whatever failed outside the policy is raised, since AReaL rejects the trajectory then."""
+    def __init__(self, *, by_turn: bool = False, **settings: Any) -> None:
+        self._conversations, self._by_turn = Conversations(**settings), by_turn
+
+    async def run(self, data: Mapping[str, Any], **extra_kwargs: Any) -> float | dict[str, float]:
+        """The reward; by turn, those of the responses by their names. Whatever failed outside the policy is raised,
+        since AReaL rejects the trajectory then."""
         base_url = extra_kwargs.get("base_url") or os.environ.get("OPENAI_BASE_URL")  # of AReaL's subprocesses
         key = extra_kwargs.get("api_key") or os.environ.get("OPENAI_API_KEY") or ""
         if not base_url:
@@ -31,4 +40,15 @@ class MuarlAgent:
         if played.failure is not None:
             raise played.failure.error()
         assert played.reward is not None
-        return float(played.reward)
+        reward = float(played.reward)
+        return (self._rewards(data, played, reward) or reward) if self._by_turn else reward
+
+    def _rewards(self, data: Mapping[str, Any], played: PlayResult, reward: float) -> dict[str, float] | None:
+        """Rewards by response; None where the world's progress is not known, or responses have no names."""
+        scores = self._conversations.turn_scores(data, played)
+        turns = [] if played.episode is None else agent_messages(played.episode)
+        names = [turn.response for turn in turns if turn.response is not None]
+        if not scores or not len(scores) == len(turns) == len(names) == len({*names}):
+            return None
+        gained = [after - before for before, after in pairwise([0.0, *scores[:-1], reward])]
+        return dict(zip(names, gained, strict=True))

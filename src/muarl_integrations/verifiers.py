@@ -133,6 +133,8 @@ class MuarlHarness(vf.Harness[MuarlHarnessConfig]):
         if played.failure is not None:
             raise _error(played.failure.error())
         trace.state.result = result = played.to_json()
+        if (scores := self.conversations.turn_scores(row, played)) is not None:
+            trace.info["turn_rewards"] = scores  # where prime-rl's credit by turn looks for them
         trace.info["muarl"] = {key: result[key] for key in ("task_id", "stop", "usage", "audit")}
         return vf.ProgramResult(0, "", "")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -106,7 +106,7 @@ class MuarlAgentLoop(AgentLoopBase):
                 result = self._conversations.counted(session.result)
             failure = result.failure
             if failure is None:
-                return self._output(tokens, result)
+                return self._output(tokens, result, self._conversations.turn_scores(row, result))
             if not failure.retryable or not left:
                 break
         if self._on_failure == "drop":
@@ -204,7 +204,7 @@ class MuarlAgentLoop(AgentLoopBase):
         ends = (self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)  # Qwen's padding ends documents, too
         return {*(end for end in ends if end is not None), *(asked.get("stop_token_ids") or ())}
 
-    def _output(self, tokens: _Tokens, result: Any) -> Any:
+    def _output(self, tokens: _Tokens, result: Any, scores: Sequence[float] | None) -> Any:
         prompt = tokens.ids[: len(tokens.ids) - len(tokens.mask)]
         known = result.to_json()
         reported = {name: known[name] for name in ("task_id", "stop", "parts", "usage", "audit")}
@@ -219,7 +219,7 @@ class MuarlAgentLoop(AgentLoopBase):
             metrics={**tokens.seconds, "num_preempted": tokens.preempted},
             extra_fields={
                 **tokens.extra,
-                "turn_scores": [],
+                "turn_scores": [*(scores or ())],
                 "tool_rewards": [],
                 "reward_extra_info": {"success": float(result.reward >= 1.0)},
                 "muarl": reported,

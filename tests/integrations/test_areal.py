@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import pickle
 
 import pytest
 
 from muarl.basics.errors import ConfigError, InfrastructureError
+from muarl.environments.registry import find
 from muarl_integrations.areal import MuarlAgent
 from support.fake_openai import FakeOpenAI, completion, status, text
+from support.scripted_replies import stub, written
 
 ROW = {"task": "retail-generated:test:1", "seed": 3}
 
@@ -48,3 +52,28 @@ async def test_what_the_policy_said_goes_back_as_its_server_said_it() -> None:
     said = [message for message in seen if message["role"] == "assistant"][-2:]
     given = [json.loads(answer.body)["choices"][0]["message"] for answer in answers]
     assert said == given
+
+
+async def test_by_turn_each_response_has_what_it_gained_and_their_sum_is_the_reward() -> None:
+    environment = find("retail-generated")
+    tasks = [t for t in environment.make_tasks("test", 12) if t.actions]
+    replies = await asyncio.to_thread(written, environment, tasks)
+    agent = MuarlAgent(by_turn=True)
+    rewards = []
+    for task in tasks:
+        assert task.origin is not None
+        row = {"task": str(task.origin.address), "seed": 3}
+        with FakeOpenAI(stub({"default": replies[task.id]})) as server:
+            found = await agent.run(row, base_url=server.url, api_key="")
+            count = len(server.bodies)
+            whole = await MuarlAgent().run(row, base_url=server.url, api_key="")
+        assert isinstance(found, dict) and [*found] == [f"response-{n}" for n in range(count)]
+        assert math.isclose(sum(found.values()), float(str(whole)), abs_tol=1e-9)
+        rewards.append([*found.values()])
+    # Where something was written, a response before the last one has gained by it, and its end gains nothing more.
+    assert any(max(each[:-1], default=0.0) > 0 for each in rewards)
+
+
+async def test_by_turn_the_whole_reward_where_responses_have_no_names() -> None:
+    with FakeOpenAI(text("Hello.")) as server:  # all have the same
+        assert await MuarlAgent(by_turn=True).run(ROW, base_url=server.url, api_key="") == 0.0

@@ -96,6 +96,15 @@ def test_rollouts_only_and_learning_later_is_the_same_as_both(runs: Path) -> Non
     assert same_weights(runs, "flat", "half-replay", 1)
 
 
+def test_rollouts_for_credit_by_turn_note_the_progress(runs: Path) -> None:
+    state = ("rl.credit=state", "rl.steps=1")
+    trained(runs, "progress", *state, "--rollouts-only")
+    replayed(runs, "progress")
+    trained(runs, "at-once", *state)
+    assert same_weights(runs, "at-once", "progress-replay", 1)
+    assert "record with the same rl.credit" in " ".join(replayed(runs, "flat:0", "rl.credit=state", fails=True).split())
+
+
 @pytest.mark.parametrize("form", ["rows", "atif"])
 def test_from_the_files_of_other_programs(runs: Path, tmp_path: Path, form: str) -> None:
     out = tmp_path / ("rows.jsonl" if form == "rows" else "trajectories")

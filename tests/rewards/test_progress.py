@@ -16,7 +16,7 @@ from muarl.domains.tasks import Action
 from muarl.domains.tooling import tool
 from muarl.environments.registry import find
 from muarl.learning.progress_credit import PRIOR, KnownOutcomes, potential_credit, state_credit
-from muarl.rewards.progress import Progress, progress_of
+from muarl.rewards.progress import Progress, progress_of, turn_scores
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason
@@ -65,8 +65,10 @@ def progress(*acts: Message) -> list[Progress]:
         replace(turn, span=(0, 1)) if n and turn.message.role == "assistant" else turn
         for n, turn in enumerate(episode.turns)
     ]
-    found = progress_of(Shop(), TASK, episode)
-    assert found is not None
+    found, scores = progress_of(Shop(), TASK, episode), turn_scores(Shop(), TASK, episode)
+    assert found is not None and scores is not None
+    # After a message is before the next one.
+    assert scores[:-1] == [p.potential for p in found[1:]] and len(scores) == len(found)
     return found[: len(acts) + 1]
 
 
@@ -91,7 +93,7 @@ def test_doing_it_again_and_looking_at_everything_is_no_progress() -> None:
 def test_without_a_right_state_there_is_none() -> None:
     task = replace(TASK, actions=None)
     episode = Episode("e", "t", "toy", [], StopReason.USER_STOP)
-    assert progress_of(Shop(), task, episode) is None
+    assert progress_of(Shop(), task, episode) is None and turn_scores(Shop(), task, episode) is None
     assert progress_of(Shop(), TASK, episode) == []
 
 

@@ -54,14 +54,16 @@ def completion(
     prompt_tokens: int = 10,
     completion_tokens: int = 5,
     delay: float = 0.0,
+    name: str = "chatcmpl-1",
     **message: Any,
 ) -> Answer:
-    """A chat completion. ``tool_calls`` in the API's own form (see ``call``); ``message``: further message fields."""
+    """A chat completion. ``tool_calls`` in the API's own form (see ``call``); ``name``: its id; ``message``: further
+    message fields."""
     said: dict[str, Any] = {"role": "assistant", "content": content, **message}
     if tool_calls:
         said["tool_calls"] = list(tool_calls)
     body = {
-        "id": "chatcmpl-1",
+        "id": name,
         "object": "chat.completion",
         "created": 0,
         "model": "fake",

@@ -118,7 +118,7 @@ def stub(by_model: Mapping[str, Sequence[Message]]) -> Callable[[dict[str, Any]]
         spoken = roles[roles.index("user") :].count("assistant")  # a greeting before it was never said
         replies = by_model[body["model"]]
         sent = to_openai(replies[spoken]) if spoken < len(replies) else {"content": "Anything else?"}
-        return completion(sent["content"], tool_calls=sent.get("tool_calls", ()))
+        return completion(sent["content"], tool_calls=sent.get("tool_calls", ()), name=f"response-{spoken}")
 
     return answer
 

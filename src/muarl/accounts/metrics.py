@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from muarl.types.episode import BRANCH, GUARD, Episode, StopReason
+from muarl.types.episode import BRANCH, GUARD, Episode, StopReason, Turn
 
 GENERAL_TOOLS = frozenset({"calculate", "think", "transfer_to_human_agents"})
 """Tools that every domain has; the paper watches their share fall as an agent learns to act. The tool that hands over
@@ -94,11 +94,16 @@ def guard_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     }
 
 
+def agent_messages(episode: Episode) -> list[Turn]:
+    """What the agent produced: tool calls and texts, without the canned greeting."""
+    turns = episode.turns
+    first_user = next((i for i, turn in enumerate(turns) if turn.message.role == "user"), 0)
+    return [turn for turn in turns[first_user:] if turn.message.role == "assistant"]
+
+
 def agent_turns(episode: Episode) -> int:
-    """How many messages the agent produced (tool calls and texts; the canned greeting does not count)."""
-    messages = episode.messages
-    first_user = next((i for i, m in enumerate(messages) if m.role == "user"), 0)
-    return sum(m.role == "assistant" for m in messages[first_user:])
+    """How many messages those are."""
+    return len(agent_messages(episode))
 
 
 def agent_tokens(episode: Episode) -> int:

@@ -19,6 +19,7 @@ class AgentTurn:
 
     ``stop`` is set when a limit cut the turn (``turn_length``, ``context_full``) or nothing came (``empty_reply``); the
     message may then be partial. ``span`` and ``version`` say where its sampled ids stand in the session's tokens.
+    ``response``: what the server called its response, if it has a name.
     """
 
     message: Message
@@ -26,6 +27,7 @@ class AgentTurn:
     usage: Usage = Usage()
     span: tuple[int, int] | None = None
     version: int | None = None
+    response: str | None = None
 
 
 class AgentSession(Protocol):

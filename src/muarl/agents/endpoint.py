@@ -107,7 +107,7 @@ class EndpointAgentSession:
             self._history.append(_as_served(said))
         else:
             self._history.append(_as_sent_back(message, said if agent.endpoint.config.verbatim else None))
-        return AgentTurn(message, stop=_stop_of(reply, agent.keep_cut), usage=reply.usage)
+        return AgentTurn(message, stop=_stop_of(reply, agent.keep_cut), usage=reply.usage, response=reply.id)
 
     def offer(self, tools: Sequence[ToolSpec]) -> None:
         """Send these tools too, from the next request on; one takes the place of another of its name."""

@@ -32,7 +32,7 @@ class Reply:
     ``content`` is the text without thinking, None if there is none; ``reasoning`` the thinking, where it is shown.
     ``finish_reason`` is the server's own word ("stop", "length", "tool_calls", "content_filter", ...). ``usage`` covers
     every attempt that this answer took. ``cached`` is True if it came from the response cache. ``said``: the message
-    as the server said it.
+    as the server said it. ``id``: what the server calls the response, if anything.
     """
 
     content: str | None
@@ -42,6 +42,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
     said: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    id: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def empty(self) -> bool:
@@ -78,6 +79,7 @@ def read_reply(body: object, *, requestor: Requestor = "assistant") -> Reply:
         reasoning=_whole(reasoning) if isinstance(reasoning, str) else thought,
         finish_reason=finish if isinstance(finish, str) else "stop",
         said=message,
+        id=name if isinstance(name := body.get("id"), str) else None,
     )
 
 

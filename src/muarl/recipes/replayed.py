@@ -26,7 +26,7 @@ from muarl.learning.learner import Learner
 from muarl.learning.packing import episode_numbers
 from muarl.recipes.training.loss_settings import equal_groups, learner_config, samples_of
 from muarl.recipes.training.recorded import Recording
-from muarl.recipes.training.turn_credit import TurnCredit
+from muarl.recipes.training.turn_credit import PROGRESS, TurnCredit
 from muarl.rewards.layered import PREFIX
 from muarl.rollouts.rollout import Groups
 from muarl.runs.checks import check_machine
@@ -80,6 +80,11 @@ def _check(groups: Groups, rl: RlConfig, words: int, recording: Recording) -> No
     ids = {i for g in groups.kept for e in g.episodes if e.tokens is not None for i in e.tokens.ids}
     if ids and not 0 <= min(ids) <= max(ids) < words:
         raise DataError(f"{recording.place}: has token ids beyond this model's {words}: another model sampled them")
+    if rl.credit != "outcome" and any(PROGRESS not in e.tags for g in groups.kept for e in g.episodes):
+        raise DataError(
+            f"{recording.place}: was recorded without the progress that rl.credit={rl.credit} needs: record with the "
+            "same rl.credit"
+        )
     layers = {name for name, penalty in rl.layers.penalties.items() if penalty} | {*rl.layers.gates}
     audits = [e.verdict.audit for g in groups.kept for e in g.episodes if e.verdict is not None]
     if any(PREFIX + layer not in audit for audit in audits for layer in layers):

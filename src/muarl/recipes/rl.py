@@ -268,6 +268,8 @@ def _in_turns(
                         here.run(loop.engine.sleep())
                     update = learner.policy_step(samples)
                     here.run(loop.engine.update(learner.weights, learner.version))
+                elif credit is not None:
+                    credit.look(e for e in played.all.episodes if e.learnable)
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
                 loop.note(step, played.all, samples, update, seconds | played.figures(practice))
                 if credit is not None:

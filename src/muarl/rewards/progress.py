@@ -37,9 +37,30 @@ class Progress:
         return max(-1.0, (self.right - self.wrong) / whole if whole else -float(self.wrong > 0))
 
 
+def turn_scores(domain: Domain, task: Task, episode: Episode) -> list[float] | None:
+    """How far the world was after each of the agent's messages: ``Progress.potential``, for trainers that give credit
+    by turn. It is no reward: paid by itself, it is gamed; see this module's docstring. None where it cannot be had."""
+    found = _tried(domain, task, episode)
+    if found is None:
+        return None
+    before, end = found
+    begun = next((n for n, turn in enumerate(episode.turns) if turn.message.role == "user"), 0)
+    own = [progress.potential for index, progress in before if index >= begun]
+    return [*own[1:], end.potential] if own else []
+
+
 def progress_of(domain: Domain, task: Task, episode: Episode) -> list[Progress] | None:
     """The progress before each of the agent's sampled turns. None where it cannot be had: the task does not say what is
     right, its tools run elsewhere, or the calls cannot be run again."""
+    found = _tried(domain, task, episode)
+    return None if found is None else [p for index, p in found[0] if episode.turns[index].span is not None]
+
+
+_Found = tuple[list[tuple[int, Progress]], Progress]
+"""The progress before each of the agent's messages, with their indices among the turns, and at the end."""
+
+
+def _tried(domain: Domain, task: Task, episode: Episode) -> _Found | None:
     if task.actions is None or domain.waits or slow(domain.world(task)):
         return None
     try:
@@ -48,7 +69,7 @@ def progress_of(domain: Domain, task: Task, episode: Episode) -> list[Progress] 
         return None
 
 
-def _progress(domain: Domain, task: Task, episode: Episode) -> list[Progress]:
+def _progress(domain: Domain, task: Task, episode: Episode) -> _Found:
     world = domain.world(task)
     if task.history:
         replay(world, task.history)
@@ -64,16 +85,20 @@ def _progress(domain: Domain, task: Task, episode: Episode) -> list[Progress]:
         (index + skipped, number): compared_state(state_of(world), world)
         for (index, number), *_ in recorded_answers(world, episode.messages[skipped:])
     }
-    out: list[Progress] = []
+
+    def progress(now: State, asked: bool) -> Progress:
+        right = sum(at(now, key) == at(gold, key) for key in due)
+        wrong = sum(at(now, key) not in (at(start, key), at(gold, key)) for key in now)
+        return Progress(right, len(due) - right, wrong, asked)
+
+    out: list[tuple[int, Progress]] = []
     now, asked = start, False
     for index, turn in enumerate(episode.turns):
-        if turn.span is not None:
-            right = sum(at(now, key) == at(gold, key) for key in due)
-            wrong = sum(at(now, key) not in (at(start, key), at(gold, key)) for key in now)
-            out.append(Progress(right, len(due) - right, wrong, asked))
+        if turn.message.role == "assistant":
+            out.append((index, progress(now, asked)))
         for number in range(len(turn.message.tool_calls)):
             before, now = now, after.get((index, number), now)
             asked = asked and now == before
         if turn.message.role == "assistant" and turn.message.content:
             asked = asks_for_yes(turn.message.content)
-    return out
+    return out, progress(now, asked)

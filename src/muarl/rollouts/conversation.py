@@ -254,7 +254,7 @@ class Conversation:
         self.agent_usage += turn.usage
         message, stop = self.rules.read_agent(turn.message, turn.stop, self.steps)
         self.steps += 1
-        self.add(Turn(message, work.seconds, turn.span, turn.version))
+        self.add(Turn(message, work.seconds, turn.span, turn.version, response=turn.response))
         return message, stop
 
     async def user_speaks(self, session: AgentSession) -> Message:

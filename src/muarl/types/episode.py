@@ -110,6 +110,7 @@ class Turn:
     ``seconds``: wall time it took to produce. ``span``: half-open range of the agent's own sampled ids in the episode's
     tokens (and so in one segment of them), None for messages that no sampler of ours produced. ``version``: the policy
     version that sampled it. ``advantage``: what it was learned from with, where that differs from turn to turn.
+    ``response``: what the agent's server called its response; in memory only.
     """
 
     message: Message
@@ -117,6 +118,7 @@ class Turn:
     span: tuple[int, int] | None = None
     version: int | None = None
     advantage: float | None = None
+    response: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@ the progress of the world before each turn, and what was known of it from earlie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muarl.config.rl import RlConfig
@@ -60,6 +60,11 @@ class TurnCredit:
         keys = [[_key(kind, p) for p in own] for kind, own in zip(kinds, progress, strict=True)]
         self._new += [*zip(rewards, keys, strict=True)]
         return state_credit(rewards, keys, self.known)
+
+    def look(self, episodes: Iterable[Episode]) -> None:
+        """Note the progress of episodes that are learned from later."""
+        for episode in episodes:
+            self._progress(episode)
 
     def _progress(self, episode: Episode) -> Sequence[Progress | None]:
         if PROGRESS not in episode.tags:
