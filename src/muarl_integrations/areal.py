@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 from muarl.accounts.metrics import agent_messages
 from muarl.basics.errors import ConfigError
 from muarl.environments.results import PlayResult
 from muarl_integrations.conversations import Conversations
+from muarl_integrations.turn_values import TurnValues
 
 
 class MuarlAgent:
     """Plays a row's task with the policy behind AReaL's proxy. ``settings``: the fields of ``Conversations``.
 
-    ``by_turn``: every response gets a reward of its own, what the world's progress gained by it, and the last one what
-    makes their sum the task's reward. With ``turn_discount`` 1 what follows a response then adds up to the reward less
-    the progress that there was before it: potential-based shaping, which leaves the best policy as it is.
+    ``by_turn``: every response gets a reward of its own: what the world's state gained by it (``TurnValues``). With
+    ``turn_discount`` 1, what follows a response then adds up to the task's reward less what the state was worth before.
     """
 
     def __init__(self, *, by_turn: bool = False, **settings: Any) -> None:
-        self._conversations, self._by_turn = Conversations(**settings), by_turn
+        self._conversations = Conversations(**settings)
+        self._values = TurnValues() if by_turn else None
 
     async def run(self, data: Mapping[str, Any], **extra_kwargs: Any) -> float | dict[str, float]:
         """The reward; by turn, those of the responses by their names. Whatever failed outside the policy is raised,
@@ -41,14 +41,15 @@ class MuarlAgent:
             raise played.failure.error()
         assert played.reward is not None
         reward = float(played.reward)
-        return (self._rewards(data, played, reward) or reward) if self._by_turn else reward
+        return reward if self._values is None else self._by_turn(self._values, data, played, reward)
 
-    def _rewards(self, data: Mapping[str, Any], played: PlayResult, reward: float) -> dict[str, float] | None:
-        """Rewards by response; None where the world's progress is not known, or responses have no names."""
-        scores = self._conversations.turn_scores(data, played)
+    def _by_turn(
+        self, values: TurnValues, data: Mapping[str, Any], played: PlayResult, reward: float
+    ) -> float | dict[str, float]:
+        """Rewards by response; the whole one where the world's progress is not known, or responses have no names."""
+        gains = values.gains(self._conversations.task(data), played.episode, reward)
         turns = [] if played.episode is None else agent_messages(played.episode)
         names = [turn.response for turn in turns if turn.response is not None]
-        if not scores or not len(scores) == len(turns) == len(names) == len({*names}):
-            return None
-        gained = [after - before for before, after in pairwise([0.0, *scores[:-1], reward])]
-        return dict(zip(names, gained, strict=True))
+        if not gains or not len(gains) == len(turns) == len(names) == len({*names}):
+            return reward
+        return dict(zip(names, gains, strict=True))

@@ -7,20 +7,16 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.tasks import Task
 from muarl.endpoints.connections import shared_connections
-from muarl.environments.environment import Environment
-from muarl.environments.place import Place
 from muarl.environments.play import named_users, play
 from muarl.environments.registry import load_task
 from muarl.environments.results import PlayResult
 from muarl.environments.session import Session
 from muarl.rewards.judge import make_judge
-from muarl.rewards.progress import turn_scores
 
 ONCE: Mapping[str, Any] = {"attempts": 1, "timeout": 3600.0, "deadline": 3600.0}
 """How a policy is asked: a server that records what it is asked would record a lost attempt too."""
@@ -84,16 +80,10 @@ class Conversations:
             return result
         return replace(result, reward=0.0, failure=None)
 
-    def turn_scores(self, row: Mapping[str, Any], result: PlayResult) -> list[float] | None:
-        """How far the world was on the way to its right final state after each of the policy's messages of a row's
-        conversation, within [-1, 1]; None where that cannot be had (``rewards.progress``)."""
-        task, episode = _task(row), result.episode
-        assert task.origin is not None
-        if episode is None:
-            return None
-        origin = task.origin
-        domain = _place(origin.environment, origin.address.size).domain
-        return turn_scores(domain, task, episode)
+    @staticmethod
+    def task(row: Mapping[str, Any]) -> Task:
+        """The task of a row. ConfigError for a row without one."""
+        return _task(row)
 
     @asynccontextmanager
     async def _means(self, row: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
@@ -112,11 +102,6 @@ class Conversations:
                 "users": named_users(self.user, connections=connections),
                 "judge": judge,
             }
-
-
-@cache
-def _place(environment: Environment, size: str | None) -> Place:
-    return environment.place(size, mode="native" if environment.is_benchmark else "auto")
 
 
 def _task(row: Mapping[str, Any]) -> Task:

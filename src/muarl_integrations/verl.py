@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,7 @@ from muarl.environments.session import Session
 from muarl.types.chat import Message, ToolSpec, to_openai
 from muarl_integrations.conversations import Conversations
 from muarl_integrations.spoken import read_hermes, read_parsed
+from muarl_integrations.turn_values import TurnValues, filled
 
 try:
     from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
@@ -93,7 +94,7 @@ class MuarlAgentLoop(AgentLoopBase):
         if on_failure not in ("raise", "drop"):
             raise ConfigError(f"on_failure: must be raise or drop, not {on_failure!r}")
         self._retries, self._on_failure, self._max_tokens = retries, on_failure, max_tokens
-        self._conversations = Conversations(**known)
+        self._conversations, self._values = Conversations(**known), TurnValues()
         self._format = self.rollout_config.multi_turn.format
         self._parser = ToolParser.get_tool_parser(self._format, self.tokenizer)
         self._room = int(self.rollout_config.response_length)
@@ -106,7 +107,8 @@ class MuarlAgentLoop(AgentLoopBase):
                 result = self._conversations.counted(session.result)
             failure = result.failure
             if failure is None:
-                return self._output(tokens, result, self._conversations.turn_scores(row, result))
+                scores = self._values.scores(self._conversations.task(row), result.episode, float(result.reward or 0.0))
+                return self._output(tokens, result, [] if scores is None else filled(scores)[1:])
             if not failure.retryable or not left:
                 break
         if self._on_failure == "drop":
@@ -204,7 +206,7 @@ class MuarlAgentLoop(AgentLoopBase):
         ends = (self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)  # Qwen's padding ends documents, too
         return {*(end for end in ends if end is not None), *(asked.get("stop_token_ids") or ())}
 
-    def _output(self, tokens: _Tokens, result: Any, scores: Sequence[float] | None) -> Any:
+    def _output(self, tokens: _Tokens, result: Any, scores: list[float]) -> Any:
         prompt = tokens.ids[: len(tokens.ids) - len(tokens.mask)]
         known = result.to_json()
         reported = {name: known[name] for name in ("task_id", "stop", "parts", "usage", "audit")}
@@ -219,7 +221,7 @@ class MuarlAgentLoop(AgentLoopBase):
             metrics={**tokens.seconds, "num_preempted": tokens.preempted},
             extra_fields={
                 **tokens.extra,
-                "turn_scores": [*(scores or ())],
+                "turn_scores": scores,
                 "tool_rewards": [],
                 "reward_extra_info": {"success": float(result.reward >= 1.0)},
                 "muarl": reported,

@@ -6,85 +6,61 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.config.rl import BranchConfig
 from muarl.domains.tasks import Task
 from muarl.recipes.training.branching import branches_of
 from muarl.rollouts.episode_runner import RolloutRequest
-from muarl.types.chat import Message, ToolCall
+from muarl.types.chat import Message
 from muarl.types.episode import BRANCH, Episode, StopReason, TokenTrace, Turn, read_episodes
 
 
-def episode(name: str, turns: int, logprob: float = -0.5, *, surprising: int = -1, writes: int = -1) -> Episode:
+def episode(name: str, turns: int) -> Episode:
     """An episode of as many turns of the agent, with an answer of the user's after each."""
     trace, said = TokenTrace(), [Turn(Message("user", "Hi"))]
-    for n in range(turns):
+    for _ in range(turns):
         trace.append_given([1])
-        span = trace.append_sampled([2, 3], [logprob * (40 if n == surprising else 1)] * 2, 0)
-        calls = (ToolCall("c", "write", {}),) if n == writes else ()
-        said += [Turn(Message("assistant", "x", calls), span=span, version=0), Turn(Message("user", "y"))]
+        span = trace.append_sampled([2, 3], [-0.5] * 2, 0)
+        said += [Turn(Message("assistant", "x"), span=span, version=0), Turn(Message("user", "y"))]
     return Episode(name, "t", "d", said, StopReason.USER_STOP, tokens=trace)
 
 
-def stems(*turns: int, **more: Any) -> list[tuple[RolloutRequest, Episode]]:
+def stems(*turns: int) -> list[tuple[RolloutRequest, Episode]]:
     task = Task("t", "d", "", actions=None)
-    return [
-        (RolloutRequest(task, 10 + n, "0.0/t", n), episode(f"0.0/t#{n}", count, **more))
-        for n, count in enumerate(turns)
-    ]
+    return [(RolloutRequest(task, 10 + n, "0.0/t", n), episode(f"0.0/t#{n}", count)) for n, count in enumerate(turns)]
 
 
-def branches(of: list[tuple[RolloutRequest, Episode]], count: int, turns: Any) -> list[RolloutRequest]:
-    def writes(episode: Episode, turn: int) -> bool:
-        return bool(episode.turns[turn].message.tool_calls)
-
-    return branches_of(of, count, BranchConfig(stems=2, turns=turns), seed=1, writes=writes)
+def branches(of: list[tuple[RolloutRequest, Episode]], count: int) -> list[RolloutRequest]:
+    return branches_of(of, count, seed=1)
 
 
 def test_stems_take_turns_and_each_branch_has_a_seed_and_a_name_of_its_own() -> None:
     own = stems(5, 5)
-    found = branches(own, 6, "even")
+    found = branches(own, 6)
     assert [r.beginning.of for r in found if r.beginning] == ["0.0/t#0", "0.0/t#1"] * 3
     assert len({r.episode_id for r in (*found, *(r for r, _ in own))}) == 8 and {r.group for r in found} == {"0.0/t"}
     assert len({r.seed for r in found}) == 6
     assert [r.user_seed for r in found] == [10, 11] * 3, "the user is the stem's"
-    assert found == branches(own, 6, "even")
+    assert found == branches(own, 6)
 
 
 def test_evenly_by_another_stem_s_length_so_that_the_choice_does_not_look_ahead() -> None:
-    found = branches(stems(9, 3), 400, "even")
+    found = branches(stems(9, 3), 400)
     # The first stem is left by the second one's three turns, the second by the first one's nine.
     first = Counter(len(r.beginning.said) for r in found[::2] if r.beginning)
     assert set(first) == {1, 2} and min(first.values()) > 70
     second = Counter(None if r.beginning is None else len(r.beginning.said) for r in found[1::2])
     assert set(second) == {1, 2, None} and second[None] > 110, "turns that it does not have: from the start"
-    assert not any(r.beginning.looked_ahead for r in found if r.beginning)
     assert all(r.user_seed is None for r in found if r.beginning is None), "a user of its own"
-
-
-def test_where_the_agent_said_what_was_unlikely() -> None:
-    found = branches(stems(6, 6, surprising=3), 200, "surprise")
-    places = Counter(len(r.beginning.said) for r in found if r.beginning)
-    assert 0 not in places and places[3] > 0.8 * 200
-    assert all(r.beginning.looked_ahead for r in found if r.beginning)
-
-
-def test_where_the_world_was_changed() -> None:
-    found = branches(stems(6, 6, writes=4), 20, "writes")
-    assert {len(r.beginning.said) for r in found if r.beginning} == {4}
-    nowhere = branches(stems(6, 6), 60, "writes")
-    assert len({len(r.beginning.said) for r in nowhere if r.beginning}) > 3
 
 
 def test_what_cannot_be_learned_from_is_not_left() -> None:
     (first, broken), second = stems(5, 5)
     gone = replace(broken, stop=StopReason.INFRASTRUCTURE)
-    found = branches([(first, gone), second], 4, "even")
+    found = branches([(first, gone), second], 4)
     assert [r.beginning is None for r in found] == [True, False] * 2
 
 
@@ -103,9 +79,8 @@ def test_settings_that_do_not_go_together(tmp_path: Path, options: list[str], to
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("turns", ["even", "surprise", "writes"])
-def test_a_training_with_branches(tmp_path: Path, turns: str) -> None:
-    options = ["rl.steps=1", "rl.tasks_per_step=4", "rl.group_size=6", "rl.branch.stems=2", f"rl.branch.turns={turns}"]
+def test_a_training_with_branches(tmp_path: Path) -> None:
+    options = ["rl.steps=1", "rl.tasks_per_step=4", "rl.group_size=6", "rl.branch.stems=2"]
     more = ["rl.save_episodes=all", f"runs_dir={tmp_path}", "threads=1", "--name", "run"]
     result = CliRunner().invoke(app, ["train", "-c", "quickstart", *options, *more])
     assert result.exit_code == 0, result.output

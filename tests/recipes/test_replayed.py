@@ -65,9 +65,11 @@ def test_one_step_begins_with_the_checkpoint_before_it(runs: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [("rl.branch.stems=2",), ("rl.credit=state",), ("rl.credit=potential",)])
+@pytest.mark.parametrize(
+    "more", [("rl.branch.stems=2",), ("rl.credit=state",), ("rl.branch.stems=2", "rl.credit=state")]
+)
 def test_credit_by_turn_is_given_again_from_the_record(runs: Path, more: tuple[str, ...]) -> None:
-    name = more[0].rpartition(".")[2].replace("=", "-")
+    name = "-".join(option.rpartition(".")[2].replace("=", "-") for option in more)
     trained(runs, name, *more)
     assert replayed(runs, name).count("to the last bit") == 3
     assert same_weights(runs, name, f"{name}-replay", 3)

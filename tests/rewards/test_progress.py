@@ -15,11 +15,12 @@ from loop_kit import Puppet
 from muarl.domains.tasks import Action
 from muarl.domains.tooling import tool
 from muarl.environments.registry import find
-from muarl.learning.progress_credit import PRIOR, KnownOutcomes, potential_credit, state_credit
-from muarl.rewards.progress import Progress, progress_of, turn_scores
+from muarl.learning.branches import Credit
+from muarl.learning.progress_credit import PRIOR, KnownOutcomes, state_credit, state_means
+from muarl.rewards.progress import Progress, progress_by_message, progress_of
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
-from muarl.types.episode import Episode, StopReason
+from muarl.types.episode import Episode, StopReason, Turn
 from support.short_game import LOGITS, PATHS, TURNS, Path, chance, gradient, reward, score
 from support.toy_shop import Lines, Toy, toy_task
 
@@ -65,10 +66,8 @@ def progress(*acts: Message) -> list[Progress]:
         replace(turn, span=(0, 1)) if n and turn.message.role == "assistant" else turn
         for n, turn in enumerate(episode.turns)
     ]
-    found, scores = progress_of(Shop(), TASK, episode), turn_scores(Shop(), TASK, episode)
-    assert found is not None and scores is not None
-    # After a message is before the next one.
-    assert scores[:-1] == [p.potential for p in found[1:]] and len(scores) == len(found)
+    found = progress_of(Shop(), TASK, episode)
+    assert found is not None and found == progress_by_message(Shop(), TASK, episode)
     return found[: len(acts) + 1]
 
 
@@ -87,14 +86,21 @@ def test_it_is_read_off_the_state() -> None:
 def test_doing_it_again_and_looking_at_everything_is_no_progress() -> None:
     again = progress(RIGHT, RIGHT, look(), look(), UNDO, RIGHT)
     assert [p.right for p in again] == [0, 1, 1, 1, 1, 0, 1] and {p.wrong for p in again} == {0}
-    assert [p.potential for p in progress(RIGHT, WRONG)] == [0.0, 1.0, 0.0]
+    assert [p.key("cancel") for p in progress(RIGHT, WRONG)] == ["cancel 0 1 0 0", "cancel 1 0 0 0", "cancel 1 0 1 0"]
 
 
 def test_without_a_right_state_there_is_none() -> None:
     task = replace(TASK, actions=None)
     episode = Episode("e", "t", "toy", [], StopReason.USER_STOP)
-    assert progress_of(Shop(), task, episode) is None and turn_scores(Shop(), task, episode) is None
+    assert progress_of(Shop(), task, episode) is None and progress_by_message(Shop(), task, episode) is None
     assert progress_of(Shop(), TASK, episode) == []
+
+
+def credit(rewards: Sequence[float], keys: Sequence[Sequence[str]], known: KnownOutcomes) -> list[Credit]:
+    """Of rollouts from the start that were at these places."""
+    turn = Turn(Message("assistant", "x"), span=(0, 1))
+    episodes = [Episode(f"e{n}", "t", "d", [turn] * len(own), StopReason.USER_STOP) for n, own in enumerate(keys)]
+    return state_credit(rewards, episodes, keys, known)
 
 
 FARMERS = {
@@ -110,17 +116,15 @@ def test_farmers_gain_nothing(farm: str) -> None:
     """Beside one who just does it, with the same outcome."""
     direct, farmer = progress(RIGHT), progress(*FARMERS[farm])
     keys = [[str(p) for p in own] for own in (direct, farmer)]
-    for credit in state_credit([1.0, 1.0], keys, KnownOutcomes()):
-        assert set(credit.values) == {0.0}
+    for own in credit([1.0, 1.0], keys, KnownOutcomes()):
+        assert set(own.values) == {0.0}
     known = KnownOutcomes()
     for _ in range(8):  # what is known is that it goes well in half of all cases, wherever the world is
         known.note([(1.0, keys[1]), (0.0, keys[1])])
-    plain, farmed = state_credit([1.0, 1.0], keys, known)
+    plain, farmed = credit([1.0, 1.0], keys, known)
     # What the farmer does first is worth no more than going straight on; from where it then is, that it went well may
     # count for more, as for anybody who mends a mistake.
     assert farmed.values[0] <= plain.values[0] and max(farmed.values) <= 0.5
-    plain, farmed = potential_credit([1.0, 1.0], [[p.potential for p in own] for own in (direct, farmer)])
-    assert max(plain.values) == 0.0 and max(farmed.values) <= sum(p.wrong > 0 for p in farmer)
 
 
 @pytest.mark.parametrize("known", [KnownOutcomes(), KnownOutcomes({"1 1": (0.9, 2.0), "2 0": (-4.0, 8.0)})])
@@ -130,21 +134,14 @@ def test_the_expectation_is_the_gradient(known: KnownOutcomes) -> None:
     def keys(path: Path) -> list[str]:
         return [f"{t} {sum(path[:t]) % 2}" for t in range(TURNS)]
 
-    def potentials(path: Path) -> list[float]:
-        return [math.sin(1 + t + 3 * sum(path[:t])) * (t > 0) for t in range(TURNS)]
-
-    by_state, by_potential = np.zeros_like(LOGITS), np.zeros_like(LOGITS)
+    total = np.zeros_like(LOGITS)
     for pair in itertools.product(PATHS, repeat=2):
         weight = math.prod(map(chance, pair))
         rewards = [reward(p) for p in pair]
-        found = state_credit(rewards, [keys(p) for p in pair], known)
-        shaped = potential_credit(rewards, [potentials(p) for p in pair])
-        for path, a, b in zip(pair, found, shaped, strict=True):
+        for path, own in zip(pair, credit(rewards, [keys(p) for p in pair], known), strict=True):
             for t in range(TURNS):
-                by_state += weight * a.values[t] * score(path, t)
-                by_potential += weight * b.values[t] * score(path, t)
-    assert np.allclose(by_state, 2 * gradient(), atol=1e-12)
-    assert np.allclose(by_potential, 2 * gradient(), atol=1e-12)
+                total += weight * own.values[t] * score(path, t)
+    assert np.allclose(total, 2 * gradient(), atol=1e-12)
 
 
 def test_what_is_known_fades_and_survives_a_checkpoint() -> None:
@@ -162,10 +159,17 @@ def test_what_is_known_fades_and_survives_a_checkpoint() -> None:
 def test_the_baseline_is_the_others_at_the_same_place_and_what_is_known_of_it() -> None:
     known = KnownOutcomes({"late": (3.0, 4.0)})
     keys: Sequence[Sequence[str]] = (["start", "late"], ["start", "late"], ["start"])
-    first = state_credit([1.0, 0.0, 0.0], keys, known)[0]
+    first = credit([1.0, 0.0, 0.0], keys, known)[0]
     assert first.values[0] == pytest.approx(1.0 - (0.0 + PRIOR * 0.0) / (2 + PRIOR))
     assert first.values[1] == pytest.approx(1.0 - (0.0 + PRIOR * 0.75) / (1 + PRIOR))
-    assert state_credit([1.0], [["start"]], known)[0].values == (0.0,)
+    assert credit([1.0], [["start"]], known)[0].values == (0.0,)
+
+
+def test_rollouts_that_share_a_beginning_say_nothing_of_each_other() -> None:
+    places = [["start", "late"], ["start", "late"], ["start"]]
+    means = state_means([1.0, 0.0, 0.5], places, ["a", "a", "b"], KnownOutcomes())
+    assert means[:2] == [[0.5, 0.5]] * 2 and means[2] == [0.5]
+    assert state_means([1.0, 0.0], places[:2], ["a", "a"], KnownOutcomes()) == [[None, None]] * 2
 
 
 def test_in_a_made_environment_an_expert_gets_there() -> None:

@@ -58,7 +58,7 @@ async def test_with_the_same_seed_everything_is_as_it_was_and_the_beginning_cost
             assert again.tokens is not None and again.tokens.ids == stem.tokens.ids
             assert again.tokens.loss_mask == stem.tokens.loss_mask and again.tokens.versions == stem.tokens.versions
             assert again.messages == stem.messages and again.verdict == stem.verdict
-            assert again.tags[BRANCH] == {"of": stem.id, "turn": turn, "agent_turn": number, "looked_ahead": False}
+            assert again.tags[BRANCH] == {"of": stem.id, "turn": turn, "agent_turn": number}
             fresh = [t.span for t in stem.turns[turn:] if t.span is not None]
             assert again.agent_usage.completion_tokens == sum(b - a for a, b in fresh)
             assert again.agent_usage.requests == len(turns) - number

@@ -22,7 +22,7 @@ def group() -> list[Episode]:
         episodes.append(episode)
     branch = episodes[2]
     own = [n for n, turn in enumerate(branch.turns) if turn.span is not None]
-    branch.tags[BRANCH] = {"of": "stem-a", "turn": own[1], "agent_turn": 1, "looked_ahead": False}
+    branch.tags[BRANCH] = {"of": "stem-a", "turn": own[1], "agent_turn": 1}
     branch.turns = [replace(t, advantage=-0.75) if n >= own[1] and t.span else t for n, t in enumerate(branch.turns)]
     return episodes
 

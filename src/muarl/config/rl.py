@@ -100,17 +100,13 @@ class PracticeConfig(Section):
 
 class BranchConfig(Section):
     """Rollouts that begin as another one of their group did (recipes/training/branching.py): what they differ by is
-    what the agent did from that turn on, and each turn is learned from by its own advantage."""
+    what the agent did from a turn on, and each turn is learned from by its own advantage."""
 
     stems: Count = Field(
         0,
         description="Rollouts of a group that are played from the start; the other `group_size` - `stems` each begin "
-        "as one of them did. 0: all are played from the start. Needs `rl.asynchrony=synchronous`.",
-    )
-    turns: Literal["even", "surprise", "writes"] = Field(
-        "even",
-        description="The agent's turns at which stems are left. `even`: any. `surprise`: the likelier, the less likely "
-        "what the agent said there was. `writes`: those in which it called a tool that writes.",
+        "as one of them did, up to one of the agent's turns. 0: all are played from the start. Needs "
+        "`rl.asynchrony=synchronous`.",
     )
 
 
@@ -154,12 +150,11 @@ class RlConfig(PolicyLossOptions, RlSteps):
         description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
         "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
     )
-    credit: Literal["outcome", "state", "potential"] = Field(
+    credit: Literal["outcome", "state"] = Field(
         "outcome",
         description="What an episode's turns are compared with. `outcome`: all with the group's other outcomes. "
         "`state`: each with the outcomes of rollouts in which the world was as far on the way to its right final "
-        "state. `potential`: the share of right changes so far is taken off (potential-based shaping). Progress is "
-        "never paid. Needs `rl.asynchrony=synchronous`.",
+        "state; progress itself is never paid. Needs `rl.asynchrony=synchronous`.",
     )
     reward_basis: Literal["task", "database"] = Field(
         "task",
@@ -258,8 +253,6 @@ class RlConfig(PolicyLossOptions, RlSteps):
     def _credit(self) -> RlConfig:
         if self.credit != "outcome" and self.asynchrony != "synchronous":
             raise ValueError(f"credit={self.credit} follows the steps one by one, and asynchrony is {self.asynchrony}")
-        if self.credit != "outcome" and self.branch.stems:
-            raise ValueError(f"credit={self.credit} and branch.stems both say what a turn is compared with: choose one")
         return self
 
     @model_validator(mode="after")

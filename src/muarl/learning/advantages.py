@@ -159,7 +159,7 @@ def _turns_of(pairs: Sequence[tuple[Episode, float]], scale: Scale, by_turn: ByT
     out: dict[int, Credit] = {}
     for numbers in members.values():
         own = [pairs[n] for n in numbers]
-        give = turn_credits if any(BRANCH in episode.tags for episode, _ in own) else by_turn
+        give = by_turn or (turn_credits if any(BRANCH in episode.tags for episode, _ in own) else None)
         if give is not None:
             rewards = [reward for _, reward in own]
             by = float(np.std(rewards, ddof=1)) + EPS if scale == "std" and len(own) > 1 else 1.0

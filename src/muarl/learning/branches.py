@@ -7,20 +7,24 @@ from the same state. With R the reward of a rollout, and t1 < t2 < ... the turns
     Q(stem after t_i) = V(t_i+1)         V(t_i) = mean of Q(stem after t_i) and R of the branches at t_i
     Q(stem after its last t) = R         Q(stem before t1) = V(t1)
 
-and every stretch of turns has the advantage A = Q - mean of its siblings' Q (leave one out; the siblings of stems'
-first stretches are each other's). It is RLOO's estimator (Ahmadian et al. 2024, arXiv 2402.14740) at every place where
-there are siblings.
+and every stretch of turns has the advantage
+
+    A = Q - (sum of its siblings' Q + PRIOR x m) / (their number + PRIOR)
+
+where m is the mean of the other stems' Q before t1, or what ``means`` says: siblings are few, and their mean alone
+would be noisy. (Stems' first stretches have no siblings but each other: A = Q - m.) With PRIOR = 0 it is RLOO's
+estimator (Ahmadian et al. 2024, arXiv 2402.14740) at every place where there are siblings.
 
 **It is unbiased**, E[A grad log pi(a|s)] = E[(Q(s,a) - V(s)) grad log pi(a|s)], since siblings are drawn from the same
-state independently: what is subtracted says nothing of the stretch's own actions. For that the choice of the turn t
-must depend on what came *before* t alone. A choice that looks at the turn itself, or at what came of it (its surprise,
-the call it made), is another matter: that a stem was left there says something of what it did there. Branches are still
-right then, given the state; their stem is not, and keeps what it has without them (``looked_ahead``): A = R - mean of
-the other stems' R.
+state independently, and other stems from the start: what is subtracted says nothing of the stretch's own actions. For
+that the choice of the turn t must depend on what came *before* t alone. A choice that looks at the turn itself, or at
+what came of it (its surprise, the call it made), makes the stem's part wrong: that a stem was left there says something
+of what it did there.
 
-**Its variance**, for n siblings with outcomes of variance v given the state, is v (1 + 1/(n - 1)) around the true
-advantage of a stretch, against the variance of R given the *task* in a flat group: what happened before the state, and
-was no doing of the turn's, is in both terms and cancels.
+**Its variance**, for n siblings with outcomes of variance v given the state and PRIOR = 0, is v (1 + 1/(n - 1)) around
+the true advantage of a stretch, against the variance of R given the *task* in a flat group: what happened before the
+state, and was no doing of the turn's, is in both terms and cancels. But n is small, and fewer rollouts are independent
+from the start, so that v has to be much less than the variance given the task for branching to pay.
 """
 
 from __future__ import annotations
@@ -32,6 +36,9 @@ from itertools import pairwise
 
 from muarl.learning.packing import Sample
 from muarl.types.episode import BRANCH, Episode
+
+PRIOR = 2.0
+"""The mean of the other stems counts as this many siblings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,57 +81,72 @@ class Credit:
         return min((v for v in own if v is not None), default=None)
 
 
-def turn_credits(rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
+Stretch = tuple[int, float, Sequence[float], float]
+"""A stretch of an episode's turns: the first one, its Q, its siblings' Q, and its share."""
+
+
+def turn_credits(
+    rewards: Sequence[float], episodes: Sequence[Episode], means: Sequence[Sequence[float | None]] | None = None
+) -> list[Credit]:
     """The advantage of every turn of one group's episodes, undivided; see this module's docstring.
 
     ``rewards``: of the episodes, whose tags (``BRANCH``) say where they left which. A branch whose stem is not in the
     group is compared with the other branches at its turn, and without any has advantage 0. So has a stem that is alone.
+    ``means``: m for each of an episode's turns, which must say nothing of what the episode's stem and its branches did;
+    None where there is nothing to say.
     """
-    looked_ahead = any(e.tags[BRANCH]["looked_ahead"] for e in episodes if BRANCH in e.tags)
     branches: dict[tuple[str, int], list[int]] = defaultdict(list)
     stems = [n for n, e in enumerate(episodes) if BRANCH not in e.tags]
     for n, episode in enumerate(episodes):
         if BRANCH in episode.tags:
             told: Mapping[str, object] = episode.tags[BRANCH]
             branches[str(told["of"]), int(str(told["agent_turn"]))].append(n)
-    out: dict[int, Credit] = {}
     left: dict[int, list[tuple[int, list[int]]]] = {
-        n: sorted((turn, found) for (of, turn), found in branches.items() if of == episodes[n].id) for n in stems
+        n: sorted((turn, own) for (of, turn), own in branches.items() if of == episodes[n].id) for n in stems
     }
-    known = {episodes[n].id for n in stems}
     after: dict[int, list[float]] = {}  # of each stem: Q before its first turn that was left, and after each of them
     for n in stems:
         qs = [rewards[n]]
-        for _, found in reversed(left[n]):
-            qs.append(_mean([qs[-1], *(rewards[i] for i in found)]))
+        for _, own in reversed(left[n]):
+            qs.append(_mean([qs[-1], *(rewards[i] for i in own)]))
         after[n] = qs[::-1]
+    out: dict[int, Credit] = {}
+
+    def credit(n: int, first: int, stretches: Sequence[Stretch], m: float | None) -> None:
+        """Of an episode's turns from ``first`` on."""
+        values: list[float] = []
+        shares: list[float] = []
+        ends = [*(begin for begin, *_ in stretches[1:]), sum(t.span is not None for t in episodes[n].turns)]
+        for (begin, q, siblings, share), end in zip(stretches, ends, strict=True):
+            bases = [_baseline(siblings, m if means is None else means[n][turn]) for turn in range(begin, end)]
+            values += [0.0 if base is None else q - base for base in bases]
+            shares += [share] * (end - begin)
+        out[n] = Credit(first, tuple(values), tuple(shares))
+
     for n in stems:
-        turns = sum(t.span is not None for t in episodes[n].turns)
-        others = [rewards[m] if looked_ahead else after[m][0] for m in stems if m != n]
-        own = rewards[n] if looked_ahead else after[n][0]
-        values, shares, share = [own - _mean(others) if others else 0.0] * turns, [1.0] * turns, 1.0
-        for k, (turn, found) in enumerate(left[n]):
-            # Under a choice that looked ahead the stem's own outcome is a sibling like any other to its branches.
-            stem = after[n][k + 1]
-            if not looked_ahead:
-                values[turn:] = [stem - _mean([rewards[i] for i in found])] * (turns - turn)
-                share /= len(found) + 1
-                shares[turn:] = [share] * (turns - turn)
-            for i in found:
-                rest = [stem, *(rewards[j] for j in found if j != i)]
-                out[i] = _branch(episodes[i], turn, rewards[i] - _mean(rest), share)
-        out[n] = Credit(0, tuple(values), tuple(shares))
-    for (of, turn), found in branches.items():
-        if of not in known:
-            for i in found:
-                rest = [rewards[j] for j in found if j != i]
-                out[i] = _branch(episodes[i], turn, rewards[i] - _mean(rest) if rest else 0.0, 1.0)
+        others = [after[k][0] for k in stems if k != n]
+        m = _mean(others) if others else None
+        share = 1.0
+        stretches: list[Stretch] = [(0, after[n][0], (), share)]
+        for (turn, own), q in zip(left[n], after[n][1:], strict=True):
+            share /= len(own) + 1
+            stretches.append((turn, q, [rewards[i] for i in own], share))
+            for i in own:
+                siblings = [q, *(rewards[j] for j in own if j != i)]
+                credit(i, turn, [(turn, rewards[i], siblings, share)], m)
+        credit(n, 0, stretches, m)
+    known = {episodes[n].id for n in stems}
+    for (of, turn), own in branches.items():
+        for i in own if of not in known else ():
+            credit(i, turn, [(turn, rewards[i], [rewards[j] for j in own if j != i], 1.0)], None)
     return [out[n] for n in range(len(episodes))]
 
 
-def _branch(episode: Episode, first: int, value: float, share: float) -> Credit:
-    own = sum(t.span is not None for t in episode.turns) - first
-    return Credit(first, (value,) * own, (share,) * own)
+def _baseline(siblings: Sequence[float], m: float | None) -> float | None:
+    """What a stretch is compared with; None for nothing."""
+    if m is None:
+        return _mean(siblings) if siblings else None
+    return (sum(siblings) + PRIOR * m) / (len(siblings) + PRIOR)
 
 
 def _mean(values: Sequence[float]) -> float:

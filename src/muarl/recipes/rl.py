@@ -331,7 +331,7 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
         elif rl.branch.stems:
             from muarl.recipes.training.branching import play_branching  # most runs play from the start
 
-            found = await play_branching(rl, drawn, play, number, seed=own, label=label, places=places)
+            found = await play_branching(rl, drawn, play, number, seed=own, label=label)
         else:
             found = await play_all(rl, drawn, play, number, seed=own, label=label)
         known |= {task.id: task for task in found.tasks}

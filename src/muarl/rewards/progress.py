@@ -30,34 +30,27 @@ class Progress:
     wrong: int
     asked: bool
 
-    @property
-    def potential(self) -> float:
-        """The share of the right changes that are made, less the wrong ones: within [-1, 1], 0 where there are none."""
-        whole = self.right + self.left
-        return max(-1.0, (self.right - self.wrong) / whole if whole else -float(self.wrong > 0))
+    def key(self, kind: str) -> str:
+        """The place at which outcomes of tasks of a kind are compared: wrong changes count up to two."""
+        return f"{kind} {self.right} {self.left} {min(self.wrong, 2)} {int(self.asked)}"
 
 
-def turn_scores(domain: Domain, task: Task, episode: Episode) -> list[float] | None:
-    """How far the world was after each of the agent's messages: ``Progress.potential``, for trainers that give credit
-    by turn. It is no reward: paid by itself, it is gamed; see this module's docstring. None where it cannot be had."""
+def progress_by_message(domain: Domain, task: Task, episode: Episode) -> list[Progress] | None:
+    """The progress before each of the agent's messages, whoever sampled them. None as for ``progress_of``."""
     found = _tried(domain, task, episode)
-    if found is None:
-        return None
-    before, end = found
     begun = next((n for n, turn in enumerate(episode.turns) if turn.message.role == "user"), 0)
-    own = [progress.potential for index, progress in before if index >= begun]
-    return [*own[1:], end.potential] if own else []
+    return None if found is None else [progress for index, progress in found if index >= begun]
 
 
 def progress_of(domain: Domain, task: Task, episode: Episode) -> list[Progress] | None:
     """The progress before each of the agent's sampled turns. None where it cannot be had: the task does not say what is
     right, its tools run elsewhere, or the calls cannot be run again."""
     found = _tried(domain, task, episode)
-    return None if found is None else [p for index, p in found[0] if episode.turns[index].span is not None]
+    return None if found is None else [p for index, p in found if episode.turns[index].span is not None]
 
 
-_Found = tuple[list[tuple[int, Progress]], Progress]
-"""The progress before each of the agent's messages, with their indices among the turns, and at the end."""
+_Found = list[tuple[int, Progress]]
+"""The progress before each of the agent's messages, with their indices among the turns."""
 
 
 def _tried(domain: Domain, task: Task, episode: Episode) -> _Found | None:
@@ -85,20 +78,16 @@ def _progress(domain: Domain, task: Task, episode: Episode) -> _Found:
         (index + skipped, number): compared_state(state_of(world), world)
         for (index, number), *_ in recorded_answers(world, episode.messages[skipped:])
     }
-
-    def progress(now: State, asked: bool) -> Progress:
-        right = sum(at(now, key) == at(gold, key) for key in due)
-        wrong = sum(at(now, key) not in (at(start, key), at(gold, key)) for key in now)
-        return Progress(right, len(due) - right, wrong, asked)
-
-    out: list[tuple[int, Progress]] = []
+    out: _Found = []
     now, asked = start, False
     for index, turn in enumerate(episode.turns):
         if turn.message.role == "assistant":
-            out.append((index, progress(now, asked)))
+            right = sum(at(now, key) == at(gold, key) for key in due)
+            wrong = sum(at(now, key) not in (at(start, key), at(gold, key)) for key in now)
+            out.append((index, Progress(right, len(due) - right, wrong, asked)))
         for number in range(len(turn.message.tool_calls)):
             before, now = now, after.get((index, number), now)
             asked = asked and now == before
         if turn.message.role == "assistant" and turn.message.content:
             asked = asks_for_yes(turn.message.content)
-    return out, progress(now, asked)
+    return out

@@ -28,14 +28,12 @@ class Beginning:
 
     ``turns``: all turns before it. ``contexts``: what the sampler saw before each of the agent's turns in them, and
     before the one that is to be played anew. ``said``: what it sampled in each. ``of``: the episode's id.
-    ``looked_ahead``: whether the turn was chosen by what came at it or after (learning/branches.py).
     """
 
     of: str
     turns: tuple[Turn, ...]
     contexts: tuple[tuple[int, ...], ...]
     said: tuple[Sampled, ...]
-    looked_ahead: bool = False
 
     @property
     def users(self) -> list[Message]:
@@ -45,15 +43,10 @@ class Beginning:
     @property
     def tag(self) -> dict[str, object]:
         """What an episode's tag ``BRANCH`` says of it."""
-        return {
-            "of": self.of,
-            "turn": len(self.turns),
-            "agent_turn": len(self.said),
-            "looked_ahead": self.looked_ahead,
-        }
+        return {"of": self.of, "turn": len(self.turns), "agent_turn": len(self.said)}
 
     @classmethod
-    def of_turn(cls, episode: Episode, turn: int, *, looked_ahead: bool = False) -> Beginning:
+    def of_turn(cls, episode: Episode, turn: int) -> Beginning:
         """What came before ``episode.turns[turn]``, a sampled turn of the agent's. ValueError for any other."""
         trace = episode.tokens
         if trace is None or not 0 <= turn < len(episode.turns) or episode.turns[turn].span is None:
@@ -65,7 +58,7 @@ class Beginning:
             for (a, b), version in zip(spans[:-1], versions, strict=False)
         )
         contexts = tuple(tuple(_context(trace, a)) for a, _ in spans)
-        return cls(episode.id, tuple(episode.turns[:turn]), contexts, said, looked_ahead)
+        return cls(episode.id, tuple(episode.turns[:turn]), contexts, said)
 
     def agent(self, agent: Agent) -> Agent:
         """The agent, which says what is recorded first. ConfigError for one whose tokens are not recorded."""

@@ -20,8 +20,7 @@ GUARD = "user_guard"
 """The tag with what a guard has done (users/guard.py): "asked_again", "fixed" and "left"."""
 BRANCH = "branch"
 """The tag of an episode that began as another one (rollouts/beginnings.py): {"of": that episode's id, "turn": the index
-of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it,
-"looked_ahead": whether the turn was chosen by what came at it or after}."""
+of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it}."""
 ADVANTAGE = "advantage"
 """The tag with what an episode was learned from with; where that differs from turn to turn, its mean."""
 SPOILED = "spoiled_by_user"

@@ -10,7 +10,7 @@ from muarl.config.rl import RlConfig
 from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.learning.branches import Credit
-from muarl.learning.progress_credit import KnownOutcomes, potential_credit, state_credit, turns_of
+from muarl.learning.progress_credit import KnownOutcomes, state_credit, turns_of
 from muarl.rewards.progress import Progress, progress_of
 from muarl.types.episode import Episode
 
@@ -27,8 +27,8 @@ class TurnCredit:
     """Gives credit by turn, step after step. An episode whose progress cannot be had (on a tool server, say) is at one
     place all the time, so that its turns are compared as without."""
 
-    def __init__(self, kind: str, places: Places, known: KnownOutcomes | None = None) -> None:
-        self.kind, self.places, self.known = kind, places, known or KnownOutcomes()
+    def __init__(self, places: Places, known: KnownOutcomes | None = None) -> None:
+        self.places, self.known = places, known or KnownOutcomes()
         self._tasks: Mapping[str, Task] = {}
         self._new: list[tuple[float, Sequence[str]]] = []
 
@@ -37,11 +37,11 @@ class TurnCredit:
         """As a checkpoint left it; None where ``rl.credit`` is the outcome alone."""
         if rl.credit == "outcome":
             return None
-        return cls(rl.credit, places, KnownOutcomes.from_json(checkpoint.get(KNOWN, {})))
+        return cls(places, KnownOutcomes.from_json(checkpoint.get(KNOWN, {})))
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {KNOWN: self.known.to_json()} if self.kind == "state" else {}
+        return {KNOWN: self.known.to_json()}
 
     def begin(self, tasks: Mapping[str, Task]) -> None:
         """A step begins, of these tasks; none are needed of recorded episodes."""
@@ -54,12 +54,12 @@ class TurnCredit:
     def __call__(self, rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
         """The credit of one group's episodes."""
         progress = [self._progress(episode) for episode in episodes]
-        if self.kind == "potential":
-            return potential_credit(rewards, [[p.potential if p else 0.0 for p in own] for own in progress])
         kinds = [str(e.tags.get("intent", "")) for e in episodes]
-        keys = [[_key(kind, p) for p in own] for kind, own in zip(kinds, progress, strict=True)]
+        keys = [
+            [f"{kind} ?" if p is None else p.key(kind) for p in own] for kind, own in zip(kinds, progress, strict=True)
+        ]
         self._new += [*zip(rewards, keys, strict=True)]
-        return state_credit(rewards, keys, self.known)
+        return state_credit(rewards, episodes, keys, self.known)
 
     def look(self, episodes: Iterable[Episode]) -> None:
         """Note the progress of episodes that are learned from later."""
@@ -76,10 +76,3 @@ class TurnCredit:
         if told is None:
             return [None] * turns_of(episode)
         return [Progress(right, left, wrong, bool(asked)) for right, left, wrong, asked in told]
-
-
-def _key(kind: str, progress: Progress | None) -> str:
-    """The place at which outcomes are compared: wrong changes count up to two."""
-    if progress is None:
-        return f"{kind} ?"
-    return f"{kind} {progress.right} {progress.left} {min(progress.wrong, 2)} {int(progress.asked)}"
