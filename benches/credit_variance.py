@@ -1,11 +1,12 @@
 """How much of a gradient is signal, by how credit is given: cosines between the gradients of two halves of a batch.
 
     muarl train -c quickstart -m RUN rl.steps=8 rl.credit=state --rollouts-only --name flat
-    muarl train -c quickstart -m RUN rl.steps=8 rl.branch.stems=4 rl.group_size=12 --rollouts-only --name even
-    python benches/credit_variance.py runs/flat runs/even
+    muarl train -c quickstart -m RUN rl.steps=8 rl.credit=state rl.branch.stems=4 rl.group_size=12 --rollouts-only \
+        --name branching
+    python benches/credit_variance.py runs/flat runs/branching
 
-All steps of a record were played by the same weights. A run with ``rl.credit=state`` is also taken with the outcome alone
-and with the potential. Each step's gradient is that of the policy loss on all its episodes; halves are all ways to part
+All steps of a record were played by the same weights. A run with ``rl.credit=state`` is also taken with the outcome
+alone. Each step's gradient is that of the policy loss on all its episodes; halves are all ways to part
 the steps in two, and a half's gradient is the mean of its steps'. Prints, for each: sampled tokens a step, the mean
 cosine between halves, and the share of a step's squared gradient that is noise.
 """
@@ -92,7 +93,7 @@ def main(names: list[str]) -> None:
         recording = Recording.of(name)
         config = load_config(Path(name) / "config.yaml")
         own = config.rl.model_copy(update={"minibatches": 1, "rollouts_only": False, "entropy_coef": 0.0})
-        kinds = ["outcome", "state", "potential"] if own.credit == "state" else [own.credit]
+        kinds = ["outcome", "state"] if own.credit == "state" else [own.credit]
         for kind in kinds:
             found, tokens = gradients(config, own.model_copy(update={"credit": kind}), recording)
             label = f"{Path(name).name}, {kind}" if len(kinds) > 1 else Path(name).name

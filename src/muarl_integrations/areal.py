@@ -15,19 +15,19 @@ from muarl.accounts.metrics import agent_messages
 from muarl.basics.errors import ConfigError
 from muarl.environments.results import PlayResult
 from muarl_integrations.conversations import Conversations
-from muarl_integrations.turn_values import TurnValues
+from muarl_integrations.turn_values import TurnValues, turn_values
 
 
 class MuarlAgent:
     """Plays a row's task with the policy behind AReaL's proxy. ``settings``: the fields of ``Conversations``.
 
-    ``by_turn``: every response gets a reward of its own: what the world's state gained by it (``TurnValues``). With
+    ``by_turn``: every response gets a reward of its own: what the world's state gained by it (``turn_values``). With
     ``turn_discount`` 1, what follows a response then adds up to the task's reward less what the state was worth before.
     """
 
     def __init__(self, *, by_turn: bool = False, **settings: Any) -> None:
         self._conversations = Conversations(**settings)
-        self._values = TurnValues() if by_turn else None
+        self._values = turn_values() if by_turn else None
 
     async def run(self, data: Mapping[str, Any], **extra_kwargs: Any) -> float | dict[str, float]:
         """The reward; by turn, those of the responses by their names. Whatever failed outside the policy is raised,

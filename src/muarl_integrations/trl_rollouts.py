@@ -81,7 +81,7 @@ class UserTurns:
     A conversation that something outside the policy broke has no reward, and a warning says once a batch how many there
     were and what happened. ``raise_failures``: the training ends with the failure instead.
 
-    ``episodes``: those of the last batch, in the order of its prompts.
+    ``prompts``, ``episodes``: those of the last batch, in the same order.
     """
 
     context: int | None = None
@@ -93,6 +93,7 @@ class UserTurns:
     retries: int = 2
     patience: float = 1.0
     raise_failures: bool = False
+    prompts: list[str] = field(default_factory=list, init=False)
     episodes: list[Episode] = field(default_factory=list, init=False)
     _batches: int = field(default=0, init=False)
 
@@ -112,11 +113,12 @@ class UserTurns:
         places: dict[str, _Place] = {}
         plays = [self._play(prompt, number, agent, places) for number, prompt in enumerate(prompts)]
         self.episodes = turns.played(plays, lambda ids: trainer._generate_single_turn(ids, None, {}, 1))
+        self.prompts = [*prompts]
         self._tell_failures()
         return _columns(self.episodes, trainer.processing_class.eos_token_id, logprobs=turns.has_logprobs)
 
     def _tell_failures(self) -> None:
-        failures = [failure for episode in self.episodes if (failure := _failure(episode)) is not None]
+        failures = [failure for episode in self.episodes if (failure := failure_of(episode)) is not None]
         if failures and self.raise_failures:
             raise failures[0].error()
         if failures:
@@ -260,10 +262,10 @@ def _metrics(rewards: Sequence[float | None], stops: Sequence[str]) -> dict[str,
 def _reward(episode: Episode) -> float | None:
     """The reward, None where something outside the policy failed, and 0 where a benchmark voids what it wrote."""
     result = PlayResult.of(episode)
-    return 0.0 if result.failure is not None and _failure(episode) is None else result.reward
+    return 0.0 if result.failure is not None and failure_of(episode) is None else result.reward
 
 
-def _failure(episode: Episode) -> EpisodeFailure | None:
+def failure_of(episode: Episode) -> EpisodeFailure | None:
     """What failed outside the policy, None where nothing did."""
     failure = EpisodeFailure.of(episode)
     return None if failure is not None and failure.void and failure.boundary == "agent" else failure

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 
+from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place
@@ -22,6 +23,12 @@ HALF_LIFE = 1000.0
 """Conversations after which one counts half in what a state is worth."""
 
 
+@cache
+def turn_values() -> TurnValues:
+    """This process's, for trainers that make an adapter's object for each conversation."""
+    return TurnValues()
+
+
 class TurnValues:
     """What is known so far; it grows with every conversation."""
 
@@ -31,12 +38,11 @@ class TurnValues:
     def scores(self, task: Task, episode: Episode | None, reward: float) -> list[float | None] | None:
         """What the state was worth before the first of the policy's messages, after it, after the second, ..., and at
         the end the reward. None for a state of which too little is known, and for all where progress cannot be had."""
-        assert task.origin is not None
-        domain = _place(task.origin.environment, task.origin.address.size).domain
-        progress = None if episode is None else progress_by_message(domain, task, episode)
+        progress = None if episode is None else progress_by_message(domain_of(task), task, episode)
         if not progress:
             return None
-        keys = [p.key(str(task.tags.get("intent", ""))) for p in progress]
+        kind = f"{task.domain} {task.tags.get('intent', '')}"
+        keys = [p.key(kind) for p in progress]
         values = [*map(self._known.mean, keys), reward]
         self._known.note([(reward, keys)], HALF_LIFE)
         return values
@@ -55,6 +61,12 @@ def filled(scores: list[float | None]) -> list[float]:
         last = last if score is None else score
         out.append(last)
     return out
+
+
+def domain_of(task: Task) -> Domain:
+    """The domain of a task that an environment has made."""
+    assert task.origin is not None
+    return _place(task.origin.environment, task.origin.address.size).domain
 
 
 @cache

@@ -17,7 +17,7 @@ from muarl.basics.extras import missing_extra
 from muarl.environments.registry import load_environment
 from muarl.environments.session import Session
 from muarl_integrations.conversations import Conversations
-from muarl_integrations.turn_values import TurnValues
+from muarl_integrations.turn_values import turn_values
 
 try:
     import openai
@@ -108,7 +108,6 @@ class MuarlHarness(vf.Harness[MuarlHarnessConfig]):
         super().__init__(config)
         self.conversations = Conversations(config.user, config.judge, config.void_is_zero)
         self.conversations.check()
-        self.values = TurnValues()
 
     async def launch(
         self,
@@ -135,7 +134,7 @@ class MuarlHarness(vf.Harness[MuarlHarnessConfig]):
         if played.failure is not None:
             raise _error(played.failure.error())
         trace.state.result = result = played.to_json()
-        scores = self.values.scores(self.conversations.task(row), played.episode, float(played.reward or 0.0))
+        scores = turn_values().scores(self.conversations.task(row), played.episode, float(played.reward or 0.0))
         if scores is not None:
             trace.info["turn_rewards"] = scores[1:]  # where prime-rl's credit by turn looks for them
         trace.info["muarl"] = {key: result[key] for key in ("task_id", "stop", "usage", "audit")}

@@ -24,7 +24,7 @@ from muarl.environments.session import Session
 from muarl.types.chat import Message, ToolSpec, to_openai
 from muarl_integrations.conversations import Conversations
 from muarl_integrations.spoken import read_hermes, read_parsed
-from muarl_integrations.turn_values import TurnValues, filled
+from muarl_integrations.turn_values import filled, turn_values
 
 try:
     from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
@@ -94,7 +94,7 @@ class MuarlAgentLoop(AgentLoopBase):
         if on_failure not in ("raise", "drop"):
             raise ConfigError(f"on_failure: must be raise or drop, not {on_failure!r}")
         self._retries, self._on_failure, self._max_tokens = retries, on_failure, max_tokens
-        self._conversations, self._values = Conversations(**known), TurnValues()
+        self._conversations, self._values = Conversations(**known), turn_values()
         self._format = self.rollout_config.multi_turn.format
         self._parser = ToolParser.get_tool_parser(self._format, self.tokenizer)
         self._room = int(self.rollout_config.response_length)

@@ -12,6 +12,7 @@ from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.environments.registry import find
 from muarl_integrations.areal import MuarlAgent
+from muarl_integrations.turn_values import turn_values
 from support.fake_openai import FakeOpenAI, completion, status, text
 from support.scripted_replies import natively, stub
 
@@ -60,6 +61,7 @@ async def test_by_turn_each_response_has_what_the_state_gained_by_it() -> None:
     expert = ExpertAgent(make=environment.needed_expert())
     played = await asyncio.to_thread(natively, environment, tasks, expert, 3)
     replies = {name: [m for m in e.messages if m.role == "assistant"][1:] for name, e in played.items()}
+    turn_values.cache_clear()
     agent, sums = MuarlAgent(by_turn=True), []
     for replied in (True, False, True):
         for task in tasks:

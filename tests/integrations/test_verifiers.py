@@ -20,6 +20,7 @@ import verifiers.v1 as vf
 
 from muarl.types.chat import Message
 from muarl.types.episode import Episode
+from muarl_integrations.turn_values import turn_values
 from muarl_integrations.verifiers import (
     MuarlEnvConfig,
     MuarlHarnessConfig,
@@ -124,6 +125,18 @@ async def test_thoughts_go_back_as_they_came_so_that_the_trace_has_one_branch() 
     assert trace.num_turns > 1 and len(trace.branches) == 1
     assert agent.bodies[1]["messages"][2]["reasoning_content"] == "Which one?"
     assert "seed" not in agent.bodies[0], "sampling is verifiers'"
+
+
+async def test_what_the_state_was_worth_after_each_message_is_where_prime_rl_looks() -> None:
+    turn_values.cache_clear()
+    with FakeOpenAI([*[text("Hello.")] * 2, text("Goodbye.")]) as agent:
+        async with served({"count": 1}) as env:
+            (task,) = env.taskset
+            told = [(await played(env, task, agent)).traces[0] for _ in range(2)]
+    first, second = (trace.info["turn_rewards"] for trace in told)
+    # Nothing is known in the first conversation; in the second, that the first came to nothing. The end is the reward.
+    assert len(first) == told[0].num_turns and first == [*[None] * (len(first) - 1), 0.0]
+    assert len(second) == told[1].num_turns and 0.0 in second[:-1] and {*second} <= {0.0, None}
 
 
 async def test_a_system_prompt_of_verifiers_takes_the_place_of_muarls(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ async def played(
             assert output.reward_score == outcome.reward
             assert output.extra_fields["muarl"]["stop"] == outcome.stop
             assert output.extra_fields["muarl"]["parts"] == outcome.parts
+            scores = output.extra_fields["turn_scores"]  # what the state was worth after each message
+            assert scores[-1:] in ([output.reward_score], []) and all(0 <= score <= 1 for score in scores)
             exact(tokenizer, server, output)
         episode = made._conversations.results[-1].episode
         assert Outcome.of(episode) == outcome
