@@ -27,13 +27,13 @@ def group() -> list[Episode]:
     return episodes
 
 
-def page(tmp_path: Path, episodes: list[Episode], name: str) -> Page:
+def page(tmp_path: Path, episodes: list[Episode], name: str, **query: str) -> Page:
     with RunDirectory(tmp_path, "branching") as run:
         run.write_config({"name": "branching", "domain": {"name": "retail-generated", "size": "tiny"}})
         run.write_episodes("train-0000", episodes)
     library = indexed(tmp_path, run.path)
     (key,) = [key_text(e.key) for e in found(library) if e.name == name]
-    return look(library, "runs", "branching", "episodes", key)
+    return look(library, "runs", "branching", "episodes", key, **query)
 
 
 def test_a_branch_stands_under_the_conversation_that_it_left(tmp_path: Path) -> None:
@@ -44,6 +44,14 @@ def test_a_branch_stands_under_the_conversation_that_it_left(tmp_path: Path) -> 
     assert "<strong>branch-c</strong>" in tree and "<strong>stem-a" not in tree
     assert "Advantage of this turn: −0.75" in shown.shown
     assert shown.shown.count("Advantage of this turn") == len([t for t in group()[2].turns if t.advantage is not None])
+
+
+def test_each_token_has_its_turns_advantage(tmp_path: Path) -> None:
+    (tokens,) = [e for e in group() if e.id == "branch-c"]
+    shown = page(tmp_path, group(), "branch-c", by="token")
+    own = sum(a != 0 for a in tokens.token_advantages() or ())
+    assert own and shown.html.count("advantage −0.75") == own and "advantage −0.50" not in shown.html
+    assert "Mean advantage of turns" in shown.shown
 
 
 def test_of_a_branch_whose_stem_was_not_kept(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import inspect
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from muarl.accounts.budgets import add_besides, metered
 from muarl.agents.base import Agent
@@ -18,12 +19,14 @@ from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.domains.base import World
 from muarl.domains.tasks import Task
-from muarl.rollouts.beginnings import Beginning
 from muarl.rollouts.conversation import Conversation, run_episode
 from muarl.rollouts.rules import Limits, Rules
 from muarl.types.chat import ToolSpec
 from muarl.types.episode import BRANCH, Episode, StopReason, Usage, Verdict
 from muarl.users.base import UserFactory
+
+if TYPE_CHECKING:  # needs muarl[train], and whoever has a beginning has that
+    from muarl.rollouts.beginnings import Beginning
 
 MakeWorld = Callable[[Task], World]
 Score = Callable[[Task, World, Episode], Verdict | Awaitable[Verdict]]

@@ -25,6 +25,8 @@ def token_view(run: Run, told: Told) -> Html:
     trace = told.episode.tokens
     assert trace is not None
     advantage, _ = run.advantage(told)
+    by_turn = any(turn.advantage is not None for turn in told.episode.turns)
+    each = told.episode.token_advantages() if by_turn else None
     texts = pieces(run.tokenizer, trace.ids[:TOKENS])
     out: list[Html] = []
     current: list[Child] = []
@@ -40,7 +42,7 @@ def token_view(run: Run, told: Told) -> Html:
             chance = trace.logprobs[n]
             title = f"{n}: id {trace.ids[n]}, log-probability {chance:.4g}, version {trace.versions[n]}"
             if advantage is not None:
-                title += f", advantage {signed(advantage)}"
+                title += f", advantage {signed(advantage if each is None else each[n])}"
             current.append(tag("span", shown, class_=f"tok l{_level(chance)}", title=title, tabindex=0))
         else:
             # Only what was sampled is told in full; given tokens are many and say nothing but their id.
@@ -61,7 +63,7 @@ def token_view(run: Run, told: Told) -> Html:
     if sampled:
         said += [("Mean log-probability", f"{mean:.3f}"), ("Perplexity", f"{2.718281828**-mean:.3f}")]
     if advantage is not None:
-        said.append(("Advantage of each", signed(advantage)))
+        said.append(("Advantage of each" if each is None else "Mean advantage of turns", signed(advantage)))
     more = len(trace) - TOKENS
     missing = "The tokenizer is not available, so ids are shown instead of text." if run.tokenizer is None else None
     return join(
