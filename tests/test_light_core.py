@@ -34,7 +34,7 @@ for line in sys.stdin.read().splitlines():
     told.append([found.exit_code, found.output])
 import importlib, pkgutil, muarl, muarl_tools, muarl_worlds
 TRAIN = ("muarl.learning", "muarl.models", "muarl.inference", "muarl.workers.cluster", "muarl.backends",
-         "muarl.recipes",
+         "muarl.recipes", "muarl.rollouts.beginnings",
          "muarl.chat_formats", "muarl.agents.sampled", "muarl.users.sampled", "muarl_tools.experiments",
          "muarl_tools.serve_model", "muarl_tools.checks.user", "muarl_tools.export")
 import muarl.chat_formats.families

@@ -17,7 +17,7 @@ from muarl.domains.tooling import tool
 from muarl.environments.registry import find
 from muarl.learning.branches import Credit
 from muarl.learning.progress_credit import PRIOR, KnownOutcomes, state_credit, state_means
-from muarl.rewards.progress import Progress, progress_by_message, progress_of
+from muarl.rewards.progress import TaskProgress, progress_by_message, progress_of
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn
@@ -53,7 +53,7 @@ TASK = replace(toy_task(), actions=(Action("mark", {"order_id": "#W12", "status"
 RIGHT, UNDO, WRONG = mark("#W12", "cancelled"), mark("#W12", "pending"), mark("#W13", "lost")
 
 
-def progress(*acts: Message) -> list[Progress]:
+def progress(*acts: Message) -> list[TaskProgress]:
     """What it is before each of these messages, and before the last one, which says goodbye."""
 
     async def go() -> Episode:
@@ -74,12 +74,12 @@ def progress(*acts: Message) -> list[Progress]:
 def test_it_is_read_off_the_state() -> None:
     asks = Message("assistant", "Shall I cancel order #W12? Please say yes or no.")
     assert progress(look(), asks, RIGHT, WRONG, UNDO) == [
-        Progress(0, 1, 0, False),
-        Progress(0, 1, 0, False),
-        Progress(0, 1, 0, True),
-        Progress(1, 0, 0, False),
-        Progress(1, 0, 1, False),
-        Progress(0, 1, 1, False),
+        TaskProgress(0, 1, 0, False),
+        TaskProgress(0, 1, 0, False),
+        TaskProgress(0, 1, 0, True),
+        TaskProgress(1, 0, 0, False),
+        TaskProgress(1, 0, 1, False),
+        TaskProgress(0, 1, 1, False),
     ]
 
 

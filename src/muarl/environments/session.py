@@ -62,7 +62,7 @@ class Session:
         agent: OutsideAgent,
         conversation: Conversation | None = None,
     ) -> None:
-        """``conversation``: one that is under way, and waits for the agent; None: a new one."""
+        """``conversation``: one that is running, and waits for the agent; None: a new one."""
         self._runner, self._request, self._agent = replace(runner, before_agent=self._note), request, agent
         self._conversation = conversation
         self._play: asyncio.Task[Episode] | None = None

@@ -20,7 +20,7 @@ from muarl.types.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TaskProgress:
     """A state of the world, before one of the agent's turns. ``right``: records that are as the right final state has
     them and were not so at the start; ``left``: that still are not; ``wrong``: records that are neither as at the start
     nor as they should be; ``asked``: whether the agent has asked for a yes and nothing was written since."""
@@ -35,21 +35,21 @@ class Progress:
         return f"{kind} {self.right} {self.left} {min(self.wrong, 2)} {int(self.asked)}"
 
 
-def progress_by_message(domain: Domain, task: Task, episode: Episode) -> list[Progress] | None:
+def progress_by_message(domain: Domain, task: Task, episode: Episode) -> list[TaskProgress] | None:
     """The progress before each of the agent's messages, whoever sampled them. None as for ``progress_of``."""
     found = _tried(domain, task, episode)
     begun = next((n for n, turn in enumerate(episode.turns) if turn.message.role == "user"), 0)
     return None if found is None else [progress for index, progress in found if index >= begun]
 
 
-def progress_of(domain: Domain, task: Task, episode: Episode) -> list[Progress] | None:
+def progress_of(domain: Domain, task: Task, episode: Episode) -> list[TaskProgress] | None:
     """The progress before each of the agent's sampled turns. None where it cannot be had: the task does not say what is
     right, its tools run elsewhere, or the calls cannot be run again."""
     found = _tried(domain, task, episode)
     return None if found is None else [p for index, p in found if episode.turns[index].span is not None]
 
 
-_Found = list[tuple[int, Progress]]
+_Found = list[tuple[int, TaskProgress]]
 """The progress before each of the agent's messages, with their indices among the turns."""
 
 
@@ -84,7 +84,7 @@ def _progress(domain: Domain, task: Task, episode: Episode) -> _Found:
         if turn.message.role == "assistant":
             right = sum(at(now, key) == at(gold, key) for key in due)
             wrong = sum(at(now, key) not in (at(start, key), at(gold, key)) for key in now)
-            out.append((index, Progress(right, len(due) - right, wrong, asked)))
+            out.append((index, TaskProgress(right, len(due) - right, wrong, asked)))
         for number in range(len(turn.message.tool_calls)):
             before, now = now, after.get((index, number), now)
             asked = asked and now == before

@@ -87,7 +87,7 @@ async def run_episode(
 
 
 class Conversation:
-    """One conversation under way: who takes part in it, what was said so far, and whose turn it is.
+    """One running conversation: who takes part in it, what was said so far, and whose turn it is.
 
     ``play`` carries it to its end; ``fork`` copies it where it is the agent's turn.
     """

@@ -11,7 +11,7 @@ from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.learning.branches import Credit
 from muarl.learning.progress_credit import KnownOutcomes, state_credit, turns_of
-from muarl.rewards.progress import Progress, progress_of
+from muarl.rewards.progress import TaskProgress, progress_of
 from muarl.types.episode import Episode
 
 KNOWN = "known_outcomes"
@@ -66,7 +66,7 @@ class TurnCredit:
         for episode in episodes:
             self._progress(episode)
 
-    def _progress(self, episode: Episode) -> Sequence[Progress | None]:
+    def _progress(self, episode: Episode) -> Sequence[TaskProgress | None]:
         if PROGRESS not in episode.tags:
             task = self._tasks.get(episode.task_id)
             own = None if task is None else self.places.own(task)
@@ -75,4 +75,4 @@ class TurnCredit:
         told = episode.tags[PROGRESS]
         if told is None:
             return [None] * turns_of(episode)
-        return [Progress(right, left, wrong, bool(asked)) for right, left, wrong, asked in told]
+        return [TaskProgress(right, left, wrong, bool(asked)) for right, left, wrong, asked in told]

@@ -32,7 +32,7 @@ FALLS = frozenset({"withholding"})
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationFigures:
     """What counts of one conversation, as (how many, of how many) for each figure; ``words`` a message."""
 
     counts: Mapping[str, tuple[float, float]]
@@ -52,7 +52,7 @@ class Measured:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def look_at(messages: Sequence[Message]) -> Conversation | None:
+def look_at(messages: Sequence[Message]) -> ConversationFigures | None:
     """One conversation; None where the user said nothing."""
     told: list[int] = []
     said = spoken = pressed = changed = corrected = foreign = back = questions = 0
@@ -89,7 +89,7 @@ def look_at(messages: Sequence[Message]) -> Conversation | None:
         "mistakes": (float(corrected), float(said)),
         "foreign_language": (float(foreign), float(said)),
     }
-    return Conversation(counts, said, spoken, (back, questions))
+    return ConversationFigures(counts, said, spoken, (back, questions))
 
 
 def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, seed: int = 0) -> Measured:
