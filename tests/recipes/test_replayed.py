@@ -66,9 +66,17 @@ def test_one_step_begins_with_the_checkpoint_before_it(runs: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", [("rl.branch.stems=2",), ("rl.credit=state",), ("rl.branch.stems=2", "rl.credit=state")]
+    "more",
+    [
+        ("rl.branch.stems=2",),
+        ("rl.credit=state",),
+        ("rl.branch.stems=2", "rl.credit=state"),
+        ("rl.asynchrony=bounded", "rl.practice.repeat=0"),
+        ("rl.practice.first_look=2", "rl.practice.repeat=0"),
+        ("rl.dynamic_sampling=true",),
+    ],
 )
-def test_credit_by_turn_is_given_again_from_the_record(runs: Path, more: tuple[str, ...]) -> None:
+def test_however_a_step_was_played_it_is_learned_again(runs: Path, more: tuple[str, ...]) -> None:
     name = "-".join(option.rpartition(".")[2].replace("=", "-") for option in more)
     trained(runs, name, *more)
     assert replayed(runs, name).count("to the last bit") == 3
