@@ -123,6 +123,12 @@ def test_from_the_files_of_other_programs(runs: Path, tmp_path: Path, form: str)
     assert same_weights(runs, "flat", form, 1)
 
 
+def test_groups_that_are_too_small_are_named(runs: Path) -> None:
+    told = " ".join(replayed(runs, "flat:0", "--name", "larger", "rl.group_size=8").split())
+    assert "Step 0: 3 of its groups have fewer than 6 episodes that count" in told
+    assert "learned from 0 episodes" in told
+
+
 def shortened(runs: Path) -> None:
     path = runs / "cut" / "episodes" / "train-0000.jsonl"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:5]))

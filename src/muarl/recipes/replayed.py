@@ -65,6 +65,9 @@ def _learn(context: RunContext, config: RunConfig, places: Places, policy: Polic
         for step in recording.steps:
             groups = recording.groups(step, rl)
             _check(groups, rl, words, recording)
+            if groups.dropped:
+                some = f"{len(groups.dropped)} of its groups have fewer than {groups.minimum} episodes that count"
+                progress.say(f"Step {step}: {some} (rl.group_size, rl.min_group), and are left out.")
             figures = _step(learner, groups, rl, credit)
             context.logger.log(figures, phase="rl", step=step)
             phase.advance()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from muarl.basics.json_values import as_figure
 from muarl.config.rl import RlConfig
 from muarl.learning.checkpoint_folders import latest_checkpoint, list_checkpoints
 from muarl.observe.rundir import RunDirectory
-from muarl.records import parquet as rows
+from muarl.records import parquet
 from muarl.records.conversation import LeftOut
 from muarl.records.episodes import EpisodeConversation
 from muarl.records.reading import read
@@ -96,10 +97,13 @@ class Recording:
 
     def row(self, step: int) -> Mapping[str, Any]:
         """The run's figures of a step; empty where there are none."""
-        if not self.run:
-            return {}
-        rows = RunDirectory.at(self.place).read_metrics()
-        return next((r for r in rows if r.get("phase") == "rl" and r.get("step") == step), {})
+        return self._rows.get(step, {})
+
+    @cached_property
+    def _rows(self) -> Mapping[Any, Mapping[str, Any]]:
+        """The run's figures by step, read once."""
+        rows = RunDirectory.at(self.place).read_metrics() if self.run else []
+        return {row.get("step"): row for row in rows if row.get("phase") == "rl"}
 
     def differences(self, step: int, figures: Mapping[str, float]) -> tuple[int, dict[str, tuple[float, float]]]:
         """How many figures of the recorded update there are to compare with, and which of them differ: then and now.
@@ -117,12 +121,13 @@ def _conversations(path: Path) -> Iterator[Episode]:
         if isinstance(conversation, EpisodeConversation):
             episode = conversation.episode
         else:
-            episode = rows.episode_of(conversation.value, conversation.messages, place)
+            episode = parquet.episode_of(conversation.value, conversation.messages, place)
         _check(episode, place)
         yield episode
 
 
 def _check(episode: Episode, place: str) -> None:
+    """DataError for an episode that counts and has no sampled tokens or no reward."""
     if not episode.learnable:
         return
     if episode.tokens is None or not episode.tokens.sampled_count:

@@ -16,8 +16,6 @@ from muarl.types.episode import Episode
 
 KNOWN = "known_outcomes"
 """Where a checkpoint keeps what is known."""
-
-
 PROGRESS = "progress"
 """The tag with an episode's progress before each turn, so that a step can be learned from again (``rl.replay``):
 [right, left, wrong, asked], see rewards/progress.py; null where it cannot be had."""
