@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muarl.basics.errors import DataError
 from muarl.records import parquet
 from muarl.types.chat import Message, to_openai, visible_to_agent
 from muarl.types.episode import Episode, StopReason, TokenTrace, Turn
@@ -77,3 +78,31 @@ def test_hugging_face_datasets_read_them(tmp_path: Path) -> None:
     columns, read = ask(DATASETS, "-c", READ, tmp_path / "rows.parquet", tmp_path).splitlines()[-2:]
     assert columns == str(list(parquet.COLUMNS))
     assert read == str([("e", "system", [1, 2, 3], [0, 0, 1]), ("e", "system", None, None)])
+
+
+ROW = {"input_ids": [1, 2, 3, 4], "assistant_masks": [0, 1, 1, 0], "logprobs": [0, -0.5, -0.5, 0], "reward": 1}
+
+
+def test_a_row_of_another_program_is_an_episode() -> None:
+    said = [Message("system", "Be kind."), Message("user", "Hi"), Message("assistant", "Hello")]
+    episode = parquet.episode_of({**ROW, "group": 0}, said, "rows.jsonl, line 1")
+    assert episode.group == "0" and episode.reward == 1.0 and [t.span for t in episode.turns] == [None, (1, 3)]
+    assert episode.tokens is not None and episode.tokens.loss_mask == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"reward": None}, "this row lacks reward"),
+        ({"logprobs": [0.0]}, "differ in length"),
+        ({"tags": "[1]"}, "tags must be the JSON text of an object"),
+        ({"audit": "[" * 100_000}, "cannot be learned from"),
+        ({"restarts": [9]}, "restarts must be ascending places"),
+        ({"stop": "tired"}, "tired"),
+        ({"reward": "much"}, "reward must be a finite number"),
+    ],
+)
+def test_a_row_that_cannot_be_learned_from(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(DataError, match=told) as problem:
+        parquet.episode_of({**ROW, **change}, [], "rows.jsonl, line 1")
+    assert str(problem.value).startswith("rows.jsonl, line 1: ")

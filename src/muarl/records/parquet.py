@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muarl.basics.errors import DataError, MuarlError
+from muarl.basics.errors import DataError
 from muarl.basics.extras import require
-from muarl.basics.untrusted import to_float
+from muarl.basics.json_values import as_figure
+from muarl.basics.untrusted import parse_json
 from muarl.records.rows import PlacedRow
 from muarl.types.chat import Message, ToolSpec, to_openai, visible_to_agent
 from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Verdict
@@ -81,27 +82,37 @@ def episode_of(value: Mapping[str, Any], messages: Sequence[Message], place: str
     row = {"ids": ids, "loss_mask": mask, "logprobs": value["logprobs"], "versions": versions}
     row["restarts"] = value.get("restarts") or []
     try:
+        if (reward := as_figure(value["reward"])) is None:
+            raise ValueError("reward must be a finite number")
         tokens = TokenTrace.from_json(row)
         spans = _spans(tokens)
         own = iter(spans if len(spans) == sum(m.role == "assistant" for m in said) else ())
         turns = [Turn(m, span=next(own, None) if m.role == "assistant" else None) for m in said]
-        tags, breakdown, audit = (json.loads(value.get(name) or "{}") for name in ("tags", "breakdown", "audit"))
+        tags, breakdown, audit = (_object(value.get(name), name) for name in ("tags", "breakdown", "audit"))
         return Episode(
             id=str(value.get("id", place)),
             task_id=str(value.get("task_id", value.get("group", place))),
             domain=str(value.get("domain", "")),
             turns=[replace(t, version=tokens.versions[t.span[0]]) if t.span else t for t in turns],
             stop=StopReason(value.get("stop", StopReason.USER_STOP.value)),
-            group=value.get("group"),
+            group=None if value.get("group") is None else str(value["group"]),
             seed=value.get("seed", 0),
             agent=value.get("agent", ""),
             user=value.get("user", ""),
             tokens=tokens,
-            verdict=Verdict(to_float(value["reward"], "reward"), breakdown, audit),
+            verdict=Verdict(reward, breakdown, audit),
             tags=tags,
         )
-    except (ValueError, TypeError, AttributeError, MuarlError) as problem:
+    except (ValueError, TypeError, AttributeError) as problem:
         raise DataError(f"{place}: this row cannot be learned from: {problem}") from None
+
+
+def _object(text: Any, name: str) -> dict[str, Any]:
+    """The object of a column that is a JSON text, empty where there is none. ValueError for anything else."""
+    found = {} if not text else parse_json(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} must be the JSON text of an object")
+    return found
 
 
 def _spans(tokens: TokenTrace) -> list[tuple[int, int]]:
