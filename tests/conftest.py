@@ -42,9 +42,11 @@ os.environ["SSL_CERT_FILE"] = str(_CERTIFICATE)
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test may fail because the machine is busy: examples have no deadline, and drawing them may take its time. Half as
-# many as usual: they are other ones in every run.
-settings.register_profile("muarl", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No test may fail because the machine is busy, or by chance: examples have no deadline, and are the same ones in every
+# run. ``--hypothesis-profile random`` draws others, and looks for what these do not find.
+_PROFILE = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("muarl", _PROFILE, derandomize=True)
+settings.register_profile("random", _PROFILE)
 settings.load_profile("muarl")
 
 REPOSITORY = Path(__file__).resolve().parents[1]

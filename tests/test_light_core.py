@@ -44,6 +44,14 @@ for module in [module for path in paths for module in pkgutil.walk_packages(*pat
     if not module.name.startswith(TRAIN):
         importlib.import_module(module.name)
         imported.append(module.name)
+import muarl_integrations
+from muarl.basics.extras import MissingExtra
+for module in pkgutil.walk_packages(muarl_integrations.__path__, "muarl_integrations."):
+    try:
+        importlib.import_module(module.name)
+    except MissingExtra:
+        pass  # the other package is not here
+    imported.append(module.name)
 print(json.dumps([told, imported]))
 """
 """Runs commands, and then imports all modules of the light core."""
@@ -145,6 +153,7 @@ def test_the_light_modules_import_nothing_of_the_extras(light: tuple[list[Any], 
         "muarl_tools.view.server",
     }
     expected |= {"muarl.runs.context", "muarl.environments.play", "muarl_tools.serve_environments.http"}
+    expected |= {"muarl_integrations.verl", "muarl_integrations.verifiers"}  # their packages need no torch of ours
     assert expected <= set(imported)
 
 

@@ -5,7 +5,7 @@
     trainer = Trainer(..., rollout_func=UserTurns(), reward_funcs=episode_reward)
 
 Each message is compared with the group's other rollouts in which the world was as far on the way to its right final
-state (learning/progress_credit.py), in place of all. TRL takes advantages of shape (B, T) from such classes.
+state (rewards/known_outcomes.py), in place of all. TRL takes advantages of shape (B, T) from such classes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from muarl.basics.errors import ConfigError
 from muarl.environments.registry import load_task
-from muarl.learning.progress_credit import KnownOutcomes, state_means
+from muarl.rewards.known_outcomes import KnownOutcomes, state_means
 from muarl.rewards.progress import progress_of
 from muarl.types.episode import Episode
 from muarl_integrations.trl_rollouts import UserTurns, failure_of

@@ -1,7 +1,7 @@
 """What the world's state is worth before each of a policy's messages, for trainers that give credit by turn.
 
 The worth of a state is the mean reward of earlier conversations about tasks of the same kind in which the world was as
-far on the way to its right final state (rewards/progress.py, learning/progress_credit.py). As a potential it leaves the
+far on the way to its right final state (rewards/progress.py, rewards/known_outcomes.py). As a potential it leaves the
 best policy as it is, whatever a trainer makes of it: what a message earns is what the state gained by it, and a
 conversation's sum is its reward less a constant.
 """
@@ -15,7 +15,7 @@ from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place
-from muarl.learning.progress_credit import KnownOutcomes
+from muarl.rewards.known_outcomes import KnownOutcomes
 from muarl.rewards.progress import progress_by_message
 from muarl.types.episode import Episode
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
+pytest.importorskip("torch", reason="muarl[train] is not installed")
 pytest.importorskip("renderers", reason="muarl[train] is not installed")
 
 from muarl.basics.errors import ConfigError
@@ -54,6 +54,8 @@ class Trl:
         self.model = SimpleNamespace(training=True)
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        import torch
+
         return {"advantages": torch.tensor(self.rewards), "completion_ids": torch.zeros(len(self.rewards), 4)}
 
 

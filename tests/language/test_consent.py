@@ -29,6 +29,7 @@ YES = list(dict.fromkeys(t for words in USERS for t in flat(words.YES)))
 DROPS = list(dict.fromkeys(t for words in USERS for t in flat(words.DROPS)))
 ENDINGS = list(dict.fromkeys(t for words in USERS for t in flat(words.ENDINGS)))
 CLAUSE = "cancel order #W7071271 (no longer needed) and refund $28.00 to paypal_3851865"
+TO_PORTLAND = "I would send order #W2543062 to 27 Bridge Street, Suite 1, Portland, OR 13580. May I go ahead?"
 TAKEN_BACK = (
     "No, wait!", "Oh no, stop!", "Hold on, please.", "Sorry, no.", "Don't do it.", "Please do not proceed.",
     "Actually, make it Friday.", "Hm, let me think about it.", "I have to ask my husband first.", "Not yet, please.",
@@ -140,6 +141,13 @@ def test_what_comes_beside_may_still_be_about_the_proposal(text):
         ("I will book Dr. Hale on Friday. Shall I?", "Yes, Friday with Dr. Singh.", False),
         ("I will refund it to your Visa. Shall I?", "Yes, refund it to my Mastercard.", False),
         ("I will move the desk and the chair. Shall I?", "Yes, move the desk.", False),
+        (TO_PORTLAND, "Send it to 27 Bridge Street, Suite 1, Portland, OR 13580.", True),
+        (TO_PORTLAND, "Send it to 27 Bridge Street, Suite 1, Atlanta, GA 54498.", False),
+        (TO_PORTLAND, "Wait, I changed my mind. Send it to 27 Bridge Street, Suite 1, Atlanta, GA 54498.", False),
+        (TO_PORTLAND, "Send it to 27 Bridge Street, Suite 2, Portland, OR 13580.", False),
+        (TO_PORTLAND, "Send it to 27 Bridge Street, Suite 1, Portland, OR 54498.", False),
+        (TO_PORTLAND, "Send it to 27 Bridge Street, thank you so much!", True),
+        (TO_PORTLAND, "Send it, I have been waiting for 3 weeks.", True),
     ],
 )
 def test_a_proposal_tells_what_a_reply_agrees_to(proposal, reply, expected):

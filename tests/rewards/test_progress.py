@@ -16,7 +16,8 @@ from muarl.domains.tasks import Action
 from muarl.domains.tooling import tool
 from muarl.environments.registry import find
 from muarl.learning.branches import Credit
-from muarl.learning.progress_credit import PRIOR, KnownOutcomes, state_credit, state_means
+from muarl.recipes.training.turn_credit import state_credit
+from muarl.rewards.known_outcomes import PRIOR, KnownOutcomes, state_means
 from muarl.rewards.progress import TaskProgress, progress_by_message, progress_of
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall

@@ -148,6 +148,18 @@ class Proposal:
         where = {stem(word) for word in pattern.findall(text) if word not in _SMALL}
         return bool(self.words) and not where <= self.words | _ASSENT | _GENERIC | _ORDINALS
 
+    def says_where(self, text: str) -> bool:
+        """True if an order names where to, into or with what."""
+        return bool(_HOW.search(text) or _values(text))
+
+    def names_another(self, text: str) -> bool:
+        """True if a few words that go on with a place or a thing name another one than was proposed. Where there was a
+        choice they may name anything."""
+        if self.offers:
+            return False
+        named = content_words(text) - _ASSENT
+        return bool(self.words) and (self.differs(text) or (bool(named) and named.isdisjoint(self.words)))
+
     def halved_by(self, text: str, sentence: str) -> bool:
         """True if a clause names one of two things that were named together, and its sentence not the other."""
         if self.offers or not self.pairs:

@@ -53,6 +53,9 @@ _OF_ANOTHER_THING: frozenset[Act] = frozenset(
 """What counts for nothing where it is about another thing."""
 _EVEN_IN_REASONS: Sequence[Act] = ("withdraws", "hesitates")
 
+PLACE_WORDS = 4
+"""So many words at most between two commas of an address."""
+
 _TITLES = re.compile(r"\b(dr|mr|mrs|ms|prof|st|a\.m|p\.m)\.(?=\s)")
 _SENTENCE = re.compile(
     r"(?<=[.!?;])\s+|(?<=[.!?;][\"'])\s+|(?<=[!?;])(?=[a-z])|\.\.+|…"
@@ -112,6 +115,7 @@ def clauses(text: str, proposal: Proposal) -> list[Clause]:
         says_yes = any(acts & YES_ACTS for acts in read)
         if says_yes:  # what stands beside a yes belongs to it
             read = [acts | _beside_yes(part, acts, sentence, proposal) for part, acts in zip(parts, read, strict=True)]
+            read = _with_places(parts, read, proposal)
         question = sentence.rstrip("!. )").endswith("?")
         chatter = question and not (says_yes or further or _is_about_it(sentence, proposal, topic))
         for index, (part, acts) in enumerate(zip(parts, read, strict=True)):
@@ -175,6 +179,18 @@ def _beside_yes(part: str, acts: frozenset[Act], sentence: str, proposal: Propos
     """What a clause in the sentence of a yes does by naming something else, or only a part."""
     changes: frozenset[Act] = frozenset({"changes"} if proposal.renamed_by(part) else ())
     return changes | ({"limits"} if acts & YES_ACTS and proposal.halved_by(part, sentence) else frozenset())
+
+
+def _with_places(parts: Sequence[str], read: Sequence[frozenset[Act]], proposal: Proposal) -> list[frozenset[Act]]:
+    """What the clauses of a sentence do where one orders to a place and the next ones go on with it: "Send it to 27
+    Bridge Street, Atlanta, GA 54498" changes a proposal to send it to 27 Bridge Street, Portland, OR 13580."""
+    out, to_a_place = list(read), False
+    for index, (part, acts) in enumerate(zip(parts, read, strict=True)):
+        if acts & YES_ACTS:
+            to_a_place = acts & YES_ACTS == {"orders"} and proposal.says_where(part)
+        elif to_a_place and len(part.split()) <= PLACE_WORDS and not _REASON.match(part):
+            out[index] = acts | ({"changes"} if proposal.names_another(part) else set())
+    return out
 
 
 def _without_leads(part: str) -> tuple[str, list[str]]:

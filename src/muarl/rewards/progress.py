@@ -2,7 +2,7 @@
 
 It is read off the states that an episode's recorded calls lead to, compared with the one that the task's gold actions
 lead to. **Progress is never paid**: who is paid for it repeats a write, or undoes and redoes it. It is what outcomes
-are compared at (learning/progress_credit.py).
+are compared at (rewards/known_outcomes.py).
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from typing import Any
 from muarl.config.rl import RlConfig
 from muarl.domains.tasks import Task
 from muarl.environments.places import Places
-from muarl.learning.branches import Credit
-from muarl.learning.progress_credit import KnownOutcomes, state_credit, turns_of
+from muarl.learning.branches import Credit, turn_credits
+from muarl.rewards.known_outcomes import KnownOutcomes, state_means
 from muarl.rewards.progress import TaskProgress, progress_of
-from muarl.types.episode import Episode
+from muarl.types.episode import BRANCH, Episode
 
 KNOWN = "known_outcomes"
 """Where a checkpoint keeps what is known."""
@@ -72,5 +72,13 @@ class TurnCredit:
             episode.tags[PROGRESS] = None if made is None else [[p.right, p.left, p.wrong, int(p.asked)] for p in made]
         told = episode.tags[PROGRESS]
         if told is None:
-            return [None] * turns_of(episode)
+            return [None] * sum(turn.span is not None for turn in episode.turns)
         return [TaskProgress(right, left, wrong, bool(asked)) for right, left, wrong, asked in told]
+
+
+def state_credit(
+    rewards: Sequence[float], episodes: Sequence[Episode], places: Sequence[Sequence[str]], known: KnownOutcomes
+) -> list[Credit]:
+    """The advantage of every turn of one group's rollouts, undivided. ``places``: see ``state_means``."""
+    trees = [str(e.tags[BRANCH]["of"]) if BRANCH in e.tags else e.id for e in episodes]
+    return turn_credits(rewards, episodes, state_means(rewards, places, trees, known))

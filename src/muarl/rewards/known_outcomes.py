@@ -1,4 +1,5 @@
-"""Credit by turn from how far the world had come: outcomes are compared with those of others at the same progress.
+"""What rollouts came to from each progress of the world, for credit by turn: outcomes are compared with those of others
+at the same progress.
 
 With R the reward of rollout i and p its progress (rewards/progress.py) before turn t,
 
@@ -17,9 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-from muarl.learning.branches import Credit, turn_credits
-from muarl.types.episode import BRANCH, Episode
 
 PRIOR = 2.0
 """What is known from earlier steps counts as this many rollouts."""
@@ -77,16 +75,3 @@ def state_means(
             means.append(base if others else None)
         out.append(means)
     return out
-
-
-def state_credit(
-    rewards: Sequence[float], episodes: Sequence[Episode], places: Sequence[Sequence[str]], known: KnownOutcomes
-) -> list[Credit]:
-    """The advantage of every turn of one group's rollouts, undivided. ``places``: see ``state_means``."""
-    trees = [str(e.tags[BRANCH]["of"]) if BRANCH in e.tags else e.id for e in episodes]
-    return turn_credits(rewards, episodes, state_means(rewards, places, trees, known))
-
-
-def turns_of(episode: Episode) -> int:
-    """How many of an episode's turns the agent's sampler has said."""
-    return sum(turn.span is not None for turn in episode.turns)
