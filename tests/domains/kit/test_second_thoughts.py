@@ -114,6 +114,13 @@ def test_who_named_the_wrong_record_says_the_whole_request_again_and_gets_what_t
     assert f"now you want to {'extend' if 'extend' in corrected[0] else 'keep'}" in one.scenario
 
 
+def test_who_never_knows_the_id_describes_the_other_record_too():
+    tasks = made("bank", "tiny", "train", 100)
+    changed = [r for r in second_thoughts(tasks, "lock_card") if r["then"].get("card") not in (None, r["goal"]["card"])]
+    assert changed and all("described card" in r["then"] for r in changed)
+    assert all(r["then"]["described card"] != r["goal"]["described card"] for r in changed)
+
+
 def test_who_has_nothing_to_change_drops_the_request_and_nothing_is_written():
     tasks = made(ONE_RECORD, "tiny", "train", 15)
     dropped = [t for t in tasks if t.agenda["requests"][0]["then"]]

@@ -11,7 +11,7 @@ from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, World
 from muarl.domains.generated import Infeasible, UserRequest
 from muarl.domains.kit import gold
-from muarl.domains.kit.declaration import Drawn, Intent, Slot
+from muarl.domains.kit.declaration import Described, Drawn, Intent, Slot
 from muarl.domains.kit.device import Broken
 from muarl.domains.kit.gold import RequestOutcome
 from muarl.domains.kit.moves import Request, Rule
@@ -159,7 +159,9 @@ def _with_fallback(
         options = tuple(value for value, _ in _candidates(source, found.slot, known))
     others = [o for o in options if normal(o) != normal(request.goal.get(found.slot))]
     for value in source.rng.sample(others, min(len(others), 4)):
-        fallback = _with(request.goal, found.slot, value)
+        fallback = _with(source, request.kind, request.goal, found.slot, value)
+        if fallback is None:
+            continue
         ends = source.outcome(request.kind, fallback)
         if ends.kind == "done":
             request.fallback = request.final = fallback
@@ -228,8 +230,8 @@ def _with_another(
         known = known_rows(source, intent, goal)
         values = [v for v, _ in _candidates(source, slot, known) if normal(v) != normal(goal[slot])]
         for value in source.rng.sample(values, min(len(values), 3)):
-            other = _with(goal, slot, value)
-            if not _all_there(source, intent, other):
+            other = _with(source, intent, goal, slot, value)
+            if other is None or not _all_there(source, intent, other):
                 continue
             ends = source.outcome(intent, other)
             if source.broken is not None and ends.actions == source.outcome(intent, goal).actions:
@@ -250,9 +252,25 @@ def _all_there(source: RequestSource, intent: str, goal: Mapping[str, Any]) -> b
     return True
 
 
-def _with(goal: Mapping[str, Any], slot: str, value: Any) -> dict[str, Any]:
-    """A request with another value for a slot, which is then told as it is."""
-    return {k: v for k, v in goal.items() if k != f"described {slot}"} | {slot: value}
+def _with(source: RequestSource, intent: str, goal: Mapping[str, Any], slot: str, value: Any) -> dict[str, Any] | None:
+    """A request with another value for a slot, which is then told as it is, or, where users never know it, described.
+    None where it cannot be."""
+    other = {k: v for k, v in goal.items() if k != f"described {slot}"} | {slot: value}
+    how = source.service.slots[slot].described
+    if how is None or not how.always:
+        return other
+    known = known_rows(source, intent, other)
+    record = known[slot]
+    if record == value or record[how.match] is None:
+        return other
+    description = _description(source, slot, how, record, known)
+    return None if description is None else {**other, f"described {slot}": description}
+
+
+def _description(source: RequestSource, slot: str, how: Described, record: Any, known: Mapping[str, Any]) -> Any:
+    """What tells a record from the user's others; None where nothing does."""
+    alike = [r for _, r in _candidates(source, slot, known) if normal(r[how.match]) == normal(record[how.match])]
+    return record[how.match] if len(alike) == 1 else None
 
 
 def draw_goal(source: RequestSource, intent: str, *, foreign: bool = False) -> dict[str, Any] | None:
@@ -270,11 +288,9 @@ def draw_goal(source: RequestSource, intent: str, *, foreign: bool = False) -> d
         if how is None or (foreign and not how.always):
             continue
         if record[how.match] is not None and (how.always or source.rng.random() < how.share):
-            own = [
-                r for _, r in _candidates(source, slot.name, known) if normal(r[how.match]) == normal(record[how.match])
-            ]
-            if len(own) == 1:
-                goal[f"described {slot.name}"] = record[how.match]
+            description = _description(source, slot.name, how, record, known)
+            if description is not None:
+                goal[f"described {slot.name}"] = description
             elif how.always:
                 return None
     return goal
