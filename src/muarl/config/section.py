@@ -141,8 +141,15 @@ TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
     "easy": {},
     "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
     "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
+    "mixed": {
+        "withholding": [0.0, 0.9],
+        "impatience": [0.0, 0.7],
+        "wandering": [0.0, 0.6],
+        "mistakes": [0.0, 0.5],
+        "together": True,
+    },
 }
-"""What the names stand for."""
+"""What the names stand for. ``mixed``: every user's own, from easy to hard."""
 
 
 def _levels(value: Any) -> Any:
@@ -176,6 +183,9 @@ class TraitsConfig(Section):
     )
     languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
         ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
+    )
+    together: bool = Field(
+        False, description="Under `[low, high]`: one draw for all of a user's traits, from all low to all high."
     )
 
     @property
@@ -252,8 +262,8 @@ class UserConfig(Section):
     )
     traits: Traits = Field(
         default_factory=TraitsConfig,
-        description="Agenda and LLM users: how difficult they are. `easy`, `typical` or `hard`, or levels of single "
-        "traits.",
+        description="Agenda and LLM users: how difficult they are. `easy`, `typical`, `hard`, `mixed` (every user's "
+        "own, from easy to hard), or levels of single traits.",
     )
     delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None,
