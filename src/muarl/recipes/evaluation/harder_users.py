@@ -11,10 +11,12 @@ from muarl.accounts.statistics import evaluate_summary
 from muarl.backends.users import make_users
 from muarl.config.section import TRAIT_LEVELS, TraitsConfig, UserConfig
 from muarl.config.sections import EvalConfig
+from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
+from muarl.users.traits.factory import can_have_traits
 
 BEHAVIOUR = ("writes_without_consent", "needless_transfers", "turns")
 """Figures of behaviour in a level's block."""
@@ -23,7 +25,7 @@ BEHAVIOUR = ("writes_without_consent", "needless_transfers", "turns")
 def harder_users(ev: EvalConfig, user: UserConfig, places: Places) -> dict[str, ByPlace[UserFactory]]:
     """The users of each level of ``eval.harder_users``: those of ``user``, but as difficult. None where these have
     traits of their own, or cannot have any."""
-    if user.kind not in ("agenda", "llm") or user.traits.any or any(place.own_users(None) for place in places):
+    if user.traits.any or not all(_can_be_harder(user, place, ev.split) for place in places):
         return {}
 
     def made(level: str) -> ByPlace[UserFactory]:
@@ -31,6 +33,12 @@ def harder_users(ev: EvalConfig, user: UserConfig, places: Places) -> dict[str, 
         return make_users(user.model_copy(update={"traits": traits}), places)
 
     return {level: made(level) for level in ev.harder_users}
+
+
+def _can_be_harder(user: UserConfig, place: Place, split: str) -> bool:
+    if user.kind not in ("agenda", "llm") or place.own_users(None) is not None:
+        return False
+    return user.kind == "llm" or can_have_traits(place.example_task(split), place.needed_user())
 
 
 def name_of(level: str) -> str:

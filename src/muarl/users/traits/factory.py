@@ -55,6 +55,12 @@ class _Digressing(Wandering):
         return text
 
 
+def can_have_traits(task: Task, make: Callable[..., User]) -> bool:
+    """Whether an environment's rule-based users can have traits."""
+    made = parts_of(make, task)
+    return made is not None and issubclass(made[0], ServiceAgendaUser)
+
+
 def user_with_traits(
     task: Task, make: Callable[..., User], traits: Traits, *, seed: int, persona: str | None = None
 ) -> TraitUser:
@@ -64,7 +70,7 @@ def user_with_traits(
     if made is None or not issubclass(made[0], ServiceAgendaUser):
         raise ConfigError(
             f"user.traits: the rule-based users of {task.domain} are no agenda users of a service, and have no traits. "
-            "Leave the setting out, or let a model play the user (user.kind=llm)."
+            "Set user.traits=easy, or let a model play the user (user.kind=llm)."
         )
     user_class, given = made
     core = difficult(user_class)(task, traits=traits, seed=seed, persona=persona, **given)
