@@ -141,15 +141,9 @@ TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
     "easy": {},
     "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
     "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
-    "mixed": {
-        "withholding": [0.0, 0.9],
-        "impatience": [0.0, 0.7],
-        "wandering": [0.0, 0.6],
-        "mistakes": [0.0, 0.5],
-        "together": True,
-    },
+    "mixed": {"withholding": [0.0, 0.9], "impatience": [0.0, 0.7], "wandering": [0.0, 0.6], "mistakes": [0.0, 0.5]},
 }
-"""What the names stand for. ``mixed``: every user's own, from easy to hard."""
+"""What the names stand for. ``mixed``: every user's own, each trait from none to hard."""
 
 
 def _levels(value: Any) -> Any:
@@ -183,9 +177,6 @@ class TraitsConfig(Section):
     )
     languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
         ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
-    )
-    together: bool = Field(
-        False, description="Under `[low, high]`: one draw for all of a user's traits, from all low to all high."
     )
 
     @property

@@ -52,9 +52,7 @@ def test_a_stopped_run_goes_on_at_the_level_where_it_stopped(
         ]
 
 
-@pytest.mark.parametrize(
-    "options", [("eval_user.traits=typical",), ("domain.name=bfcl-generated",)]
-)
+@pytest.mark.parametrize("options", [("eval_user.traits=typical",), ("domain.name=bfcl-generated",)])
 def test_users_that_have_traits_of_their_own_or_none_are_not_made_harder(
     muarl: Muarl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

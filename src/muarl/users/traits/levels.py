@@ -47,8 +47,7 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class TraitRanges:
-    """Levels that users are drawn from: each trait evenly from its range, whose ends may be the same. ``together``: one
-    draw for all of a user's traits, so that who is at the end of one range is at the end of all.
+    """Levels that users are drawn from: each trait evenly from its range, whose ends may be the same.
 
     ConfigError for an end outside of 0 to 1, a range whose ends are in the wrong order, or an unknown language.
     """
@@ -59,7 +58,6 @@ class TraitRanges:
     mistakes: Range = (0.0, 0.0)
     foreign_language: Range = (0.0, 0.0)
     languages: tuple[str, ...] = LANGUAGES
-    together: bool = False
 
     def __post_init__(self) -> None:
         for name in TRAITS:
@@ -77,15 +75,10 @@ class TraitRanges:
         known = {field.name for field in fields(cls)}
         if unknown := [name for name in given if name not in known]:
             raise ConfigError(f"traits: there is no {unknown[0]!r}; there are {', '.join(TRAITS)}, and languages")
-        out: dict[str, Any] = {name: _range(level) for name, level in given.items() if name in TRAITS}
+        out: dict[str, Any] = {name: _range(level) for name, level in given.items() if name != "languages"}
         if "languages" in given:
             out["languages"] = tuple(given["languages"])
-        if "together" in given:
-            out["together"] = bool(given["together"])
         return cls(**out)
-
-    def _ranges(self) -> list[tuple[str, Range]]:
-        return [(name, getattr(self, name)) for name in TRAITS]
 
     def __bool__(self) -> bool:
         return any(getattr(self, name)[1] > 0 for name in TRAITS)
@@ -93,19 +86,16 @@ class TraitRanges:
     def draw(self, seed: int) -> Traits:
         """One user's levels: a function of the seed."""
         rng = random.Random(derive_seed(seed, "traits"))
-        if self.together:
-            share = rng.random()
-            levels = {name: low + share * (high - low) for name, (low, high) in self._ranges()}
-        else:
-            levels = {name: rng.uniform(*ends) for name, ends in self._ranges()}
+        levels = {name: rng.uniform(*getattr(self, name)) for name in TRAITS}
         return Traits(**levels, language=rng.choice(self.languages))
 
     def __str__(self) -> str:
         told = []
-        for name, (low, high) in self._ranges():
+        for name in TRAITS:
+            low, high = getattr(self, name)
             if high > 0:
                 told.append(f"{name.replace('_', ' ')} {low:g}" + (f" to {high:g}" if high > low else ""))
-        return ", ".join(told) + (", together" if self.together else "")
+        return ", ".join(told)
 
 
 def _range(level: Any) -> Range:
