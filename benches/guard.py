@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from muarl.audit.episodes import audit_episode
-from muarl.audit.guard import Guard
+from muarl.audit.guard import CallGuard
 from muarl.domains.scripted_expert import SLOPPY, ErrorProfile
 from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
@@ -38,7 +38,7 @@ Conversation = tuple[str, Episode, set[tuple[int, str]]]
 """Who served, the episode, and the audit's findings in its calls: (message, rule)."""
 
 
-def conversations(name: str, count: int) -> tuple[Guard, list[Conversation]]:
+def conversations(name: str, count: int) -> tuple[CallGuard, list[Conversation]]:
     """A domain's guard, and conversations of scripted agents."""
     environment = find(name)
     domain = environment.make_domain("tiny")
@@ -56,10 +56,10 @@ def conversations(name: str, count: int) -> tuple[Guard, list[Conversation]]:
                 if f.layer in LAYERS and f.severity != "note" and f.call is not None
             }
             out.append((agent, episode, about_calls))
-    return Guard.of(rules, domain), out
+    return CallGuard.of(rules, domain), out
 
 
-def recorded(folder: Path, name: str) -> tuple[Guard, list[Conversation]]:
+def recorded(folder: Path, name: str) -> tuple[CallGuard, list[Conversation]]:
     """The same of an evaluation's own conversations, with the findings that it has written."""
     environment = find(name)
     domain = environment.make_domain("tiny")
@@ -69,7 +69,7 @@ def recorded(folder: Path, name: str) -> tuple[Guard, list[Conversation]]:
             findings.setdefault(row["episode"], set()).add((row["message"], row["rule"]))
     episodes = RunDirectory.at(folder).read_episodes("eval")
     played = [("recorded", episode, findings.get(episode.id, set())) for episode in episodes]
-    return Guard.of(environment.audit_rules(domain), domain), played
+    return CallGuard.of(environment.audit_rules(domain), domain), played
 
 
 def succeeded(episode: Episode, index: int) -> bool:
@@ -78,7 +78,7 @@ def succeeded(episode: Episode, index: int) -> bool:
     return bool(answer) and answer[0].role == "tool" and not answer[0].error
 
 
-def measure(name: str, guard: Guard, played: Sequence[Conversation]) -> None:
+def measure(name: str, guard: CallGuard, played: Sequence[Conversation]) -> None:
     """Print what the guard would have done."""
     found, prevented, right, held, seconds = Counter[str](), Counter[str](), 0, Counter[str](), list[float]()
     for agent, episode, findings in played:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.audit.episodes import audit_episode
-from muarl.audit.guard import Guard, reasons
+from muarl.audit.guard import CallGuard, reasons
 from muarl.domains.auditing import AuditRules, Resource
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.registry import find
@@ -19,7 +19,7 @@ from muarl_tools.checks.expert_plays import ScriptedPlays
 
 CANCEL = ToolCall("c", "cancel", {"order_id": "#W12"})
 RULES = AuditRules(kinds={"find": "read", "look": "read", "cancel": "write"}, auth_tools=frozenset({"find"}))
-GUARD = Guard.of(RULES)
+GUARD = CallGuard.of(RULES)
 SERVED = [
     Message("user", "I am Ann. Cancel my order #W12."),
     Message("assistant", None, (ToolCall("f", "find", {"name": "Ann"}),)),
@@ -54,7 +54,7 @@ def test_an_error_by_its_text_is_no_write() -> None:
 
 def test_a_write_must_name_a_record_that_a_result_has_shown_and_that_is_the_users_own() -> None:
     orders = Resource("orders", "order_id", owner="user_id", mark="payments")
-    guard = Guard.of(replace(RULES, resources=(orders,)))
+    guard = CallGuard.of(replace(RULES, resources=(orders,)))
 
     def found(*shown: str) -> list[str]:
         looks = [
@@ -96,7 +96,7 @@ def _plays(name: str, skips: float):
     plays = ScriptedPlays(environment, domain)
     tasks = environment.make_tasks("test", 12, size="tiny", seed=5)
     played = plays.play(plays.expert(ErrorProfile(skip_confirmation=skips)), tasks)
-    return Guard.of(rules, domain), [(e, audit_episode(e, t, domain=domain, rules=rules)) for t, e in played]
+    return CallGuard.of(rules, domain), [(e, audit_episode(e, t, domain=domain, rules=rules)) for t, e in played]
 
 
 @pytest.mark.parametrize("name", ["retail-generated", "hotel-generated"])

@@ -30,7 +30,7 @@ ERROR = "Error"
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class CallGuard:
     """Looks at replies before their calls are made. ``rules``: of the domain that is served; ``kind_of``: says of a
     tool whether it reads, writes or neither."""
 
@@ -38,7 +38,7 @@ class Guard:
     kind_of: KindOf
 
     @classmethod
-    def of(cls, rules: AuditRules, domain: Domain | None = None) -> Guard:
+    def of(cls, rules: AuditRules, domain: Domain | None = None) -> CallGuard:
         """``domain``: whose tools they are; None: their kinds are what the rules or the tools' names say."""
         # Results in few words leave out the fields by which audits tell records that hold the same id.
         resources = tuple(replace(resource, mark="") for resource in rules.resources)

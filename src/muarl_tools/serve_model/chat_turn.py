@@ -17,7 +17,7 @@ from muarl.inference.base import SamplingParams
 from muarl.types.chat import Message
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage
-from muarl_tools.serve_model.guarding import Looked, PlainReply, held_back
+from muarl_tools.serve_model.guarding import GuardReport, PlainReply, held_back
 from muarl_tools.serve_model.problems import refuse_endless, unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import Piece, ReplyReader
@@ -138,31 +138,31 @@ class ChatTurn(ServedRequest):
         """The choice, or what is said in place of it where its calls are held back."""
         guard, request, last = self.served.guard, self.request, choice
         assert guard is not None
-        looked = Looked(guard.mode)
+        report = GuardReport(guard.mode)
         for attempt in range(guard.tries + 1):
             reply = _message(last)
             findings = await guard.findings(request.messages, reply)
-            looked.note(findings)
+            report.note(findings)
             if not findings or guard.mode == "report":
                 break
-            looked.held += 1
-            looked.completion += len(last.sampled)
+            report.held += 1
+            report.completion += len(last.sampled)
             if attempt == guard.tries:
                 last = replace(last, reader=PlainReply(guard.text), logprobs=[], given=0)
                 break
             request = replace(request, messages=(*request.messages, *held_back(reply, findings)))
             again = ChatTurn(self.served, replace(request, wanted=replace(self.wanted, n=1)), self.chat)
             (last,) = await ServedRequest._all(again)
-            looked.prompt += len(again._prompt)
-        if looked.findings:
-            last.looked = looked
+            report.prompt += len(again._prompt)
+        if report.findings:
+            last.report = report
         last.number = choice.number
         return last
 
     def _usage(self, choices: Sequence[Choice]) -> CompletionUsage:
         usage = super()._usage(choices)
-        looked = [choice.looked for choice in choices if choice.looked is not None]
-        more = (sum(one.prompt for one in looked), sum(one.completion for one in looked))
+        reports = [choice.report for choice in choices if choice.report is not None]
+        more = (sum(one.prompt for one in reports), sum(one.completion for one in reports))
         return replace(usage, prompt=usage.prompt + more[0], completion=usage.completion + more[1])
 
     def _keep(self, choice: Choice) -> None:
@@ -187,7 +187,7 @@ class ChatTurn(ServedRequest):
         out["logprobs"] = (
             answers.logprobs_json(self.chat, choice.sampled, choice.logprobs) if self.wanted.logprobs else None
         )
-        out |= {"guard": choice.looked.to_json()} if choice.looked is not None else {}
+        out |= {"guard": choice.report.to_json()} if choice.report is not None else {}
         return out | ({"token_ids": choice.sampled} if self.wanted.ids else {})
 
     def _begin(self, choice: Choice) -> list[dict[str, Any]]:
@@ -197,7 +197,7 @@ class ChatTurn(ServedRequest):
         choice = news.choice
         out = [self._chunk(choice, answers.delta_json(piece)) for piece in news.pieces]
         if news.over:
-            told = {} if choice.looked is None else {"guard": choice.looked.to_json()}
+            told = {} if choice.report is None else {"guard": choice.report.to_json()}
             out.append(self._chunk(choice, {}, choice.reader.finish_reason) | told)
         more: dict[str, Any] = {}
         if self.wanted.logprobs and news.ids:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from muarl.audit.coverage import made, missing
 from muarl.audit.findings import Finding
-from muarl.audit.guard import Guard, reasons
+from muarl.audit.guard import CallGuard, reasons
 from muarl.basics.errors import ConfigError
 from muarl.environments.registry import find
 from muarl.inference.base import FinishReason
@@ -34,7 +34,7 @@ class ServedGuard:
     ``tries``: how often the model is asked again for one reply. ``text``: what is said where it insists."""
 
     name: str
-    guard: Guard
+    guard: CallGuard
     mode: GuardMode = "block"
     tries: int = 2
     text: str = TEXT
@@ -60,11 +60,11 @@ def make_guard(name: str, mode: GuardMode = "block", tries: int = 2, text: str |
     rules = environment.audit_rules(domain)
     if not any(check.layer in LAYERS for check in made(rules)):
         raise ConfigError(f"--guard {name}: no audit rules are declared for it: see docs/audit.md")
-    return ServedGuard(name, Guard.of(rules, domain), mode, tries, text or TEXT)
+    return ServedGuard(name, CallGuard.of(rules, domain), mode, tries, text or TEXT)
 
 
 @dataclass(slots=True)
-class Looked:
+class GuardReport:
     """What a guard has found in a choice. ``held``: how many replies were held back for it. ``prompt``, ``completion``:
     tokens of the replies that were."""
 

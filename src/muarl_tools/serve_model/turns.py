@@ -15,7 +15,7 @@ from muarl.inference.base import SamplingParams
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage, Header
 from muarl_tools.serve_model.engine import ServedEngine
-from muarl_tools.serve_model.guarding import Looked, PlainReply, ServedGuard
+from muarl_tools.serve_model.guarding import GuardReport, PlainReply, ServedGuard
 from muarl_tools.serve_model.memory import Memory, Past
 from muarl_tools.serve_model.problems import too_long
 from muarl_tools.serve_model.reading import Wanted
@@ -61,7 +61,7 @@ class Choice:
     session: str | None
     given: int
     logprobs: list[float] = field(default_factory=list)
-    looked: Looked | None = None
+    report: GuardReport | None = None
 
     @property
     def sampled(self) -> list[int]:

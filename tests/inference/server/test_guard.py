@@ -9,14 +9,14 @@ import openai
 import pytest
 
 from loop_kit import call_json, small_tokenizer
-from muarl.audit.guard import Guard
+from muarl.audit.guard import CallGuard
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.domains.auditing import AuditRules
 from muarl_tools.serve_model.guarding import TEXT, ServedGuard, make_guard
 from support.chat_server import TOOLS, TellingSampler, asked, client, serving
 
 LOOK, CANCEL = call_json("look", order_id="#W12"), call_json("cancel", order_id="#W12")
-GUARD = Guard.of(AuditRules(kinds={"look": "read", "cancel": "write"}))
+GUARD = CallGuard.of(AuditRules(kinds={"look": "read", "cancel": "write"}))
 ASK = "I would cancel order #W12. Shall I?"
 
 
