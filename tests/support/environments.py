@@ -13,9 +13,7 @@ MADE = tuple(name for name in built_in() if name.endswith("-generated"))
 """Those whose worlds and tasks are made from seeds, in this process."""
 ON_SERVERS = tuple(name for name in built_in() if name.startswith("mcp-"))
 """Those whose tools run on MCP servers."""
-BENCHMARKS = tuple(
-    name for name in built_in() if name not in (*MADE, *ON_SERVERS) and not name.startswith(TASK_SETS)
-)
+BENCHMARKS = tuple(name for name in built_in() if name not in (*MADE, *ON_SERVERS) and not name.startswith(TASK_SETS))
 
 
 def rules_of(domain: str, *, benchmark: bool = False) -> AuditRules:

@@ -18,8 +18,8 @@ from muarl_worlds.tau.airline.domain import Airline
 from muarl_worlds.tau.areal_tau2 import installation
 from muarl_worlds.tau.areal_tau2.rows import NAME, TASKS_FILE, ArealFile, ArealTask
 from muarl_worlds.tau.retail.domain import Retail
-from muarl_worlds.tau.telecom.domain import Telecom
 from muarl_worlds.tau.tau2_benchmark.prompts import agent_prompt
+from muarl_worlds.tau.telecom.domain import Telecom
 
 SPLITS = ("train", "test")
 """One task in five, by its id, is held out to validate on."""

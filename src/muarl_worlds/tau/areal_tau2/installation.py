@@ -68,10 +68,10 @@ def copy_into(source: Path, staging: Path) -> None:
         except DataError as problem:
             raise DataError(f"{place}: its db_path: {problem}") from None
     files = [TASKS_FILE, *sorted({f"{DATABASES}/{name}" for _, name in wanted})]
-    for file in [*files, *(f for f in ("README.md", "LICENSE") if (root / f).is_file())]:
-        target = staging / file
+    for name in [*files, *(f for f in ("README.md", "LICENSE") if (root / f).is_file())]:
+        target = staging / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(root / file, target)
+        shutil.copyfile(root / name, target)
     write_text(staging / SUMS, json.dumps({file: data.sha256_of(staging / file) for file in files}, indent=1) + "\n")
 
 

@@ -28,9 +28,12 @@ _LINE = LineRules(most=16 << 20)
 
 _FIELDS: Mapping[str, frozenset[str]] = {
     "": frozenset(
-        "id description user_scenario ticket initial_state evaluation_criteria user_tools db_path".split()
-        # of how the task was made; kept in the file, and used by nothing here
-        + "issues required_documents pattern_id original_id reward op correct".split()
+        (
+            "id", "description", "user_scenario", "ticket", "initial_state", "evaluation_criteria", "user_tools",
+            "db_path",
+            # of how the task was made; kept in the file, and used by nothing here
+            "issues", "required_documents", "pattern_id", "original_id", "reward", "op", "correct",
+        )
     ),
     "user_scenario": frozenset(("persona", "instructions")),
     "user_scenario.instructions": frozenset(
@@ -40,7 +43,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "evaluation_criteria": frozenset(
         ("actions", "env_assertions", "communicate_info", "nl_assertions", "reward_basis")
     ),
-}
+}  # fmt: skip
 """The fields that are known, by the object that they stand in."""
 
 
