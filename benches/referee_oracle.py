@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from muarl.records.messages import read_message
 from muarl.rewards.judge import FixedJudge
-from muarl.rewards.outcome import do_nothing, replay, score
+from muarl.rewards.outcome import do_nothing, score
+from muarl.rewards.replay import replay
 from muarl_worlds.acebench import official as acebench
 from muarl_worlds.bfcl import official as bfcl
 from muarl_worlds.tau import tau1_benchmark, tau2_benchmark
