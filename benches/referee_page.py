@@ -248,7 +248,7 @@ def _behaviour(scored: Sequence[Scored]) -> Iterator[str]:
         "that works without a user, is not judged in what was said."
     )
     yield _text(
-        "**These are bounds, not verdicts.** Of 22 findings of the first kind, drawn at random from five files and read "
+        "**These are bounds, not verdicts.** When this page was first made, of 22 findings of the first kind, drawn at random from five files and read "
         "by one reader, 9 were plain, 8 debatable (the user chose among what was offered, or changed a detail in the same "
         "breath as the yes) and 5 wrong (a clear yes that the rules did not take for one). So that column is an upper "
         "bound, and the last one a lower bound. TAU2's telecom policy asks for a price to be confirmed, not for a yes to "
@@ -307,7 +307,7 @@ def _sources(
     if missing:
         yield _text(
             "These published files were not at hand when this page was made (the copy of the repository that was used "
-            "lacks files of 4 MiB and more), and nothing is said of them. The same command scores them where they "
+            "lacks large files), and nothing is said of them. The same command scores them where they "
             "are:"
         )
         yield from (f"- {source.repository}, `{source.path}`" for source, _ in missing)

@@ -24,6 +24,7 @@ from muarl_worlds import data, install
 from muarl_worlds.tau.areal_tau2 import installation
 from muarl_worlds.tau.areal_tau2.domains import ArealRetail
 from muarl_worlds.tau.areal_tau2.rows import ArealFile
+from support.toy_shop import Lines, Toy, toy_task
 
 Row = dict[str, Any]
 POLICY = "Serve the customers by the book."
@@ -183,6 +184,36 @@ def test_they_are_checked_and_trained_on_by_name(shop: Path, monkeypatch: pytest
     assert drawn[0].id in ("retail_1", "retail_2", "retail_3")
     place.check(drawn)  # gold actions are replayed, each on its own snapshot
     assert POLICY in place.system_prompt(drawn[0]) and "<policy>" in place.system_prompt(drawn[0])
+
+
+def test_all_tasks_of_a_fixed_set_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = Environment(name="toy", domain=Toy, tasks={"train": [toy_task(f"t{n}") for n in range(205)]})
+    monkeypatch.setattr("muarl_tools.checks.tasks.sources.find", lambda *_: environment)
+    assert len(open_source("toy").tasks) == 205 and len(open_source("toy", count=3).tasks) == 3
+
+
+@pytest.mark.parametrize(("own", "reward"), [("retail_1", 1.0), ("retail_2", 0.0)])
+async def test_a_conversation_is_played_on_the_tasks_own_snapshot_and_rewarded_by_it(
+    own: str, reward: float, shop: Path
+) -> None:
+    """An agent that makes the gold writes of a task, in that task's world and in another's."""
+    install.add("areal-tau2", shop)
+    environment = Environment(**{**vars(find("areal-tau2-retail")), "domain": ArealRetail(policy=POLICY)})
+    found = all_tasks("retail")
+
+    class Users:
+        name = "lines"
+
+        def __call__(self, task: Task, *, seed: int) -> Lines:
+            return Lines("Please do it.")
+
+    task = next(t for split in environment.splits for t in environment.fixed_tasks(split) if t.id == own)
+    async with environment.start(task, users=Users()) as session:
+        for action in found["retail_1"].actions or ():
+            call = {"id": "1", "function": {"name": action.name, "arguments": json.dumps(dict(action.arguments))}}
+            await session.step({"role": "assistant", "tool_calls": [call]})
+        await session.step("It is done.")
+        assert session.result.reward == reward
 
 
 def test_ids_that_stand_twice_and_unknown_fields_are_told(
