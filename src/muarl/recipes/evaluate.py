@@ -94,7 +94,9 @@ def run(config: RunConfig) -> Path:
         for level, others in harder.items() if found.end is RolloutEnd.COMPLETE else ():
             own, audited = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, found)
             audits.append(audited)
-            found = replace(found, harder={**found.harder, level: level_block(own, audited)})
+            agents, customers = found.harder_usage
+            usage = (sum((e.agent_usage for e in own), agents), sum((e.user_usage for e in own), customers))
+            found = replace(found, harder={**found.harder, level: level_block(own, audited)}, harder_usage=usage)
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
@@ -240,7 +242,8 @@ def _with_harder_users(
     label = label_of(level)
     results = ResultsStore(context.folder, name_of(level), phase=label)
     results.check(requests, agent.name, users.name, former=former_name(config.eval))
-    spent = results.spent + sum((e.agent_usage + e.user_usage for e in first.episodes), first.judged)
+    before = sum((e.agent_usage + e.user_usage for e in first.episodes), sum(first.harder_usage, first.judged))
+    spent = results.spent + before
 
     def besides() -> Usage:
         return judges.used + places.searching_usage

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from support.evaluating import lasting, rows, stop, summary
+from support.eval_servers import brief, cast, polite
+from support.evaluating import lasting, models, rows, stop, summary
+from support.fake_openai import FakeOpenAI
 
 Muarl = Callable[..., Any]
 EXPERT = ("--agent", "expert", "--tasks", "6", "eval.harder_users=[typical,hard]", "rollout.max_turns=40")
