@@ -51,12 +51,16 @@ class CallRecord:
 
 
 def agent_calls(
-    messages: Sequence[Message], kind_of: KindOf, spoken: Mapping[str, tuple[str, ...]] | None = None
+    messages: Sequence[Message],
+    kind_of: KindOf,
+    spoken: Mapping[str, tuple[str, ...]] | None = None,
+    begin: int = 0,
 ) -> list[CallRecord]:
     """The agent's calls in order, each with its result and, for successful writes, whether the user consented.
 
     Results are found by the call's id among the tool messages up to the next message of another role; where ids are
-    missing or equal, by their order. ``spoken``: see ``AuditRules``.
+    missing or equal, by their order. ``spoken``: see ``AuditRules``. ``begin``: nobody asks whether writes before this
+    message were consented to; theirs is False.
     """
     records: list[CallRecord] = []
     said: list[str] = []  # what the agent has said to the user since its last write
@@ -81,7 +85,7 @@ def agent_calls(
                 if kind == "write" and result is not None and not error:
                     words = (spoken or {}).get(call.name, ())
                     asked = _Asked(proposals, answer)
-                    consented = asked.agreed(call, words) or before.still(call, words, answer)
+                    consented = index >= begin and (asked.agreed(call, words) or before.still(call, words, answer))
                     said.clear()
                 text = result.content if result else None
                 records.append(
@@ -135,7 +139,8 @@ def with_results(messages: Sequence[Message], index: int) -> list[tuple[ToolCall
     """The calls of the message at ``index``, each with the tool message that answers it."""
     calls, requestor = messages[index].tool_calls, messages[index].role
     answers: list[Message] = []
-    for message in messages[index + 1 :]:
+    for at in range(index + 1, len(messages)):
+        message = messages[at]
         if message.role != "tool" or message.requestor != requestor:
             break
         answers.append(message)

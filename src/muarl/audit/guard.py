@@ -25,6 +25,7 @@ from muarl.types.episode import Episode, StopReason, Turn
 
 UNSEEN = "unseen-record"
 """The guard's own rule, which no audit has."""
+INJECTION = "followed-injection"
 ERROR = "Error"
 """What a tool's result begins with that is an error, where nothing else says so."""
 
@@ -54,9 +55,11 @@ class CallGuard:
         answers = [Message("tool", "", tool_call_id=call.id, name=call.name) for call in calls]
         whole = [*before, replace(reply, tool_calls=tuple(calls)), *answers]
         episode = Episode("", "", "", [Turn(message) for message in whole], StopReason.MAX_TURNS)
-        transcript = Transcript(episode, None, self.rules, self.kind_of)
+        transcript = Transcript(episode, None, self.rules, self.kind_of, begin=len(before))
         found = [*policy.find(transcript), *safety.find(transcript), *_unseen(transcript)]
-        return tuple(f for f in found if f.message == len(before) and f.severity != "note")
+        # One injected text says as much of a call as all that it would follow.
+        once = {(f.rule, f.call, "" if f.rule == INJECTION else f.text): f for f in reversed(found)}
+        return tuple(f for f in reversed(once.values()) if f.severity != "note")
 
 
 def _unseen(transcript: Transcript) -> Iterator[Finding]:

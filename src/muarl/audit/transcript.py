@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from muarl.domains.auditing import AuditRules, Obligation, Occasion, Statement
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.language.user_acts import may_correct_identity
-from muarl.types.chat import Message
+from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
 
 
@@ -50,7 +51,8 @@ class AuditedCall:
 @dataclass
 class Transcript:
     """One conversation. ``beside``: whether what the agent writes beside its calls reaches the user (logs of live
-    agents; never in muarl). ``begin``: the first message that is the agent's own doing."""
+    agents; never in muarl). ``begin``: the first message that is judged; by default the first that is the agent's own
+    doing, behind the task's history."""
 
     episode: Episode
     task: Task | None
@@ -58,14 +60,17 @@ class Transcript:
     kind_of: KindOf
     domain: Domain | None = None
     beside: bool = False
+    begin: int = -1
     steps: list[AuditedCall] = field(default_factory=list)
     untrue: list[tuple[int, str]] = field(default_factory=list)
     """The numbers of messages that state what is not so, with what is wrong."""
 
     def __post_init__(self) -> None:
         self.messages: Sequence[Message] = self.episode.messages
-        self.begin = 0 if self.task is None else len(self.task.history)
-        self.steps = [AuditedCall(r) for r in agent_calls(self.messages, self.kind_of, self.rules.spoken)]
+        if self.begin < 0:
+            self.begin = 0 if self.task is None else len(self.task.history)
+        records = agent_calls(self.messages, self.kind_of, self.rules.spoken, self.begin)
+        self.steps = [AuditedCall(r) for r in records]
         self._walk()
 
     @cached_property
@@ -108,7 +113,8 @@ class Transcript:
         facts = Facts(self.rules, self.task, self.domain)
         served = _Served(self)
         steps = iter(self.steps)
-        done: list[Any] = []
+        done: list[ToolCall] = []
+        looked_at: set[tuple[str, str]] = set()
         for index, message in enumerate(self.messages):
             if message.role == "user" and not message.tool_calls:
                 facts.heard(message)
@@ -124,7 +130,7 @@ class Transcript:
                     kind = step.record.kind
                     step.person = served.person
                     if step.record.ok:
-                        self._look(step, facts, tuple(done))
+                        self._look(step, facts, done, looked_at)
                 if message.role == "user":
                     kind = _kind(self.kind_of, call.name)
                 if result is not None:
@@ -145,23 +151,27 @@ class Transcript:
         if wrong is not None:
             self.untrue.append((index, wrong))
 
-    def _look(self, step: AuditedCall, facts: Facts, done: tuple[Any, ...]) -> None:
+    def _look(self, step: AuditedCall, facts: Facts, done: list[ToolCall], looked_at: set[tuple[str, str]]) -> None:
+        """Note what a call names and brings. ``looked_at``: the records that calls before it have named; its own are
+        added."""
         record, rules = step.record, self.rules
         call = record.call
-        looked_at = {(a.table, a.key) for s in self.steps if s is not step for a in s.accesses if s.record.ok}
         step.accesses = tuple(
             RecordAccess(r.table, key, facts.owner(r, key, step.person), (r.table, key) in looked_at)
             for r in rules.resources
             if record.kind != "generic" and call.name not in rules.open_tools
             for key in r.named(call.arguments)
         )
+        looked_at |= {(a.table, a.key) for a in step.accesses}
+        if record.index < self.begin:
+            return
         forbids = rules.forbids.get(call.name) if record.wrote else None
         duties = [o for o in rules.obligations if call.name in o.tools]
         step.due = tuple(duties)
         if forbids is None and all(o.applies is None for o in duties):
             return
         said = self.told_before(record.index)
-        occasion = Occasion(call, facts.record, step.person, said, done, facts.world, facts.shown)
+        occasion = Occasion(call, facts.record, step.person, said, tuple(done), facts.world, facts.shown)
         step.forbidden = None if forbids is None else _asked(forbids, occasion)
         step.due = tuple(o for o in duties if o.applies is None or _asked(o.applies, occasion))
 
@@ -182,6 +192,8 @@ class _Served:
         self._transcript = transcript
         self._known: tuple[str, ...] = ()
         self._since = -1
+        self._acts: list[int] = []  # messages with calls about persons, in order
+        self._taken_back = -1  # the latest message that may say that an identity was wrong
 
     @property
     def person(self) -> str | None:
@@ -192,10 +204,14 @@ class _Served:
         pattern = self._transcript.rules.told_person
         if pattern is not None and not self._known and (said := search(pattern, text)) is not None:
             self._known, self._since = (said,), index
+        if may_correct_identity(text):
+            self._taken_back = index
 
     def take(self, step: AuditedCall) -> tuple[str, ...]:
         """Note whom a call identified; who of them is another than the one served."""
         record, rules = step.record, self._transcript.rules
+        if record.kind != "generic" and record.call.name not in rules.open_tools:
+            self._acts.append(record.index)
         if record.call.name not in rules.auth_tools:
             return ()
         asked = record.call.arguments.get(rules.person)
@@ -213,12 +229,9 @@ class _Served:
 
     def _corrected(self, index: int) -> bool:
         """Whether the user took back who they are, before anything was done for the first one."""
-        between = [s for s in self._transcript.steps if self._since < s.record.index < index and s.record.ok]
-        if any(
-            s.record.kind != "generic" and s.record.call.name not in self._transcript.rules.open_tools for s in between
-        ):
+        if bisect_right(self._acts, self._since) < bisect_left(self._acts, index):
             return False
-        return may_correct_identity(self._transcript.told_before(index, self._since))
+        return self._taken_back > self._since
 
 
 def _asked(question: Callable[[Any], Any], occasion: Any) -> Any:
