@@ -127,7 +127,8 @@ class Facts:
             known = self._holders.get((resource.table, key))
             served = None if known is not None or person is None else self._seen.get((table, person))
             # Who has shown all that is theirs, and not this, does not own it.
-            return ANOTHER if served is not None and field in served and key not in served[field] else known
+            shown = None if served is None else served.get(field)
+            return ANOTHER if isinstance(shown, (list, Mapping)) and key not in shown else known
         kit = self.world.toolkit("assistant")
         if kit is None or table not in kit.db:
             return None
@@ -142,8 +143,10 @@ class Facts:
                 for row in _objects(found, DEEP):
                     self._learn_record(call, row)
             if self._rules.learns is not None:
-                for table, key, record in self._rules.learns(call, found):
-                    self._seen[table, key] = record
+                try:
+                    self._seen |= {(table, key): record for table, key, record in self._rules.learns(call, found)}
+                except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+                    pass  # a result of another shape than the author's tools have shows nothing
 
     def _learn_record(self, call: ToolCall, row: Record) -> None:
         asked = call.arguments.get(self._rules.person)

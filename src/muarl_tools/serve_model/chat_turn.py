@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from muarl.basics.seeds import derive_seed
+from muarl.basics.web.json_api import ApiError
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.rendered import with_tool_names
 from muarl.inference.base import SamplingParams
@@ -18,7 +19,7 @@ from muarl.types.chat import Message
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage
 from muarl_tools.serve_model.guarding import GuardReport, PlainReply, held_back
-from muarl_tools.serve_model.problems import refuse_endless, unsupported
+from muarl_tools.serve_model.problems import TOO_LONG, refuse_endless, unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import Piece, ReplyReader
 from muarl_tools.serve_model.turns import WAIT, Choice, Context, News, Served, ServedRequest
@@ -146,18 +147,32 @@ class ChatTurn(ServedRequest):
             if not findings or guard.mode == "report":
                 break
             report.held += 1
+            guard.totals.held_back += 1
             report.completion += len(last.sampled)
-            if attempt == guard.tries:
+            request = replace(request, messages=(*request.messages, *held_back(reply, findings)))
+            again = await self._asked_again(request) if attempt < guard.tries else None
+            if again is None:
+                guard.totals.given_up += 1
                 last = replace(last, reader=PlainReply(guard.text), logprobs=[], given=0)
                 break
-            request = replace(request, messages=(*request.messages, *held_back(reply, findings)))
-            again = ChatTurn(self.served, replace(request, wanted=replace(self.wanted, n=1)), self.chat)
-            (last,) = await ServedRequest._all(again)
+            (last,) = again.choices
             report.prompt += len(again._prompt)
         if report.findings:
             last.report = report
         last.number = choice.number
         return last
+
+    async def _asked_again(self, request: ChatRequest) -> ChatTurn | None:
+        """One more reply, behind what was held back; None where the model's context has no room for it."""
+        turn = ChatTurn(self.served, replace(request, wanted=replace(self.wanted, n=1)), self.chat)
+        try:
+            await ServedRequest._all(turn)
+        except ApiError as problem:
+            if problem.code != TOO_LONG:
+                raise
+            return None
+        self.served.answered -= 1  # it is one request, however often the model is asked
+        return turn
 
     def _usage(self, choices: Sequence[Choice]) -> CompletionUsage:
         usage = super()._usage(choices)

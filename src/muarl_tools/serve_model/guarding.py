@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from muarl.audit.coverage import made, missing
+from muarl.audit.coverage import made
 from muarl.audit.findings import Finding
-from muarl.audit.guard import CallGuard, reasons
+from muarl.audit.guard import NEEDS, CallGuard, reasons
 from muarl.basics.errors import ConfigError
 from muarl.environments.registry import find
 from muarl.inference.base import FinishReason
@@ -28,6 +29,18 @@ TEXT = "I am not able to do that as it stands. What would you like me to do?"
 """What is said in place of calls that a model insists on."""
 
 
+@dataclass(slots=True)
+class GuardTotals:
+    """What a guard has done since the server began. ``replies``: with calls, that it looked at, those of further tries
+    included. ``held_back``: replies. ``given_up``: choices in which a plain sentence was said instead. ``findings``: by
+    rule."""
+
+    replies: int = 0
+    held_back: int = 0
+    given_up: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+
+
 @dataclass(frozen=True, slots=True)
 class ServedGuard:
     """``name``: of the domain whose rules hold. ``mode``: ``block`` holds calls back, ``report`` only tells of them.
@@ -38,19 +51,40 @@ class ServedGuard:
     mode: GuardMode = "block"
     tries: int = 2
     text: str = TEXT
+    totals: GuardTotals = field(default_factory=GuardTotals)
 
     async def findings(self, messages: Sequence[Message], reply: Message) -> tuple[Finding, ...]:
         """What the rules find in the reply's calls; in a thread, since long conversations take long to read."""
         if not reply.tool_calls:
             return ()
-        return await asyncio.to_thread(self.guard.findings, messages, reply)
+        findings = await asyncio.to_thread(self.guard.findings, messages, reply)
+        self.totals.replies += 1
+        self.totals.findings.update(f.rule for f in findings)
+        return findings
 
     @property
     def about(self) -> str:
-        """What it looks for, in one line."""
-        looks, lacks = (", ".join(c.name for c in of(self.guard.rules) if c.layer in LAYERS) for of in (made, missing))
-        rest = f"; nothing is declared of {lacks}" if lacks else ""
-        return f"Guard of {self.name} ({self.mode}): {looks}{rest}."
+        """What it looks for, and what not, in two lines."""
+        active = self.guard.active
+        undeclared = ", ".join(rule for rule in NEEDS if rule not in active)
+        lacking = f"{undeclared} (nothing is declared for them); " if undeclared else ""
+        return (
+            f"Guard of {self.name} ({self.mode}), by the rules {', '.join(active)}.\n"
+            f"Not looked for: {lacking}what only the database, the task or the finished conversation shows."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """What GET /v1/guard answers."""
+        totals = self.totals
+        return {
+            "domain": self.name,
+            "mode": self.mode,
+            "rules": list(self.guard.active),
+            "replies": totals.replies,
+            "held_back": totals.held_back,
+            "given_up": totals.given_up,
+            "findings": dict(sorted(totals.findings.items())),
+        }
 
 
 def make_guard(name: str, mode: GuardMode = "block", tries: int = 2, text: str | None = None) -> ServedGuard:
@@ -79,7 +113,7 @@ class GuardReport:
         self.findings += findings
         did = "held back" if self.mode == "block" else "found"
         for finding in findings:
-            log.warning("guard: %s in a call of %s: %s", did, finding.call, finding.rule)
+            log.warning("guard: %s in a call of %r: %s", did, finding.call, finding.rule)
 
     def to_json(self) -> dict[str, Any]:
         """The field ``guard`` of a choice."""

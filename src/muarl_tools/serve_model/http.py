@@ -46,6 +46,11 @@ def make_app(service: ChatService, access: Access) -> ASGIApp:
     async def health(request: Request) -> Response:
         return stopping().response() if service.engine.stopping else json_response({"status": "ok"})
 
+    async def guard(request: Request) -> Response:
+        if service.served.guard is None:
+            raise ApiError(404, "This server has no guard; `muarl serve --guard DOMAIN` has one.", code="no_guard")
+        return json_response(service.served.guard.to_json())
+
     async def models(request: Request) -> Response:
         return json_response(service.models())
 
@@ -64,6 +69,7 @@ def make_app(service: ChatService, access: Access) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/health", health),
+            Route("/v1/guard", guard),
             Route("/v1/models", models),
             Route("/v1/models/{name:path}", model),
             Route("/v1/chat/completions", chat, methods=["POST"]),

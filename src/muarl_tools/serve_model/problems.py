@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from muarl.basics.web.json_api import ApiError, invalid
 
+TOO_LONG = "context_length_exceeded"
+
 
 def unsupported(param: str, message: str) -> ApiError:
     """400: OpenAI's API has it, this server has not."""
@@ -20,7 +22,7 @@ def too_long(tokens: int, most: int, *, least: bool = False) -> ApiError:
         400,
         f"This model's maximum context length is {most} tokens, and the conversation has {'at least ' if least else ''}"
         f"{tokens} with room for a reply. Shorten it.",
-        code="context_length_exceeded",
+        code=TOO_LONG,
         param="messages",
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import openai
@@ -113,5 +112,40 @@ def test_what_would_pass_by_the_guard_is_refused() -> None:
 
 def test_a_made_guard_tells_what_it_looks_for() -> None:
     about = make_guard("retail-generated").about
-    assert about.startswith("Guard of retail-generated (block): authentication, consent")
-    json.dumps(about)
+    assert about.startswith("Guard of retail-generated (block), by the rules write-before-authentication, ")
+    looks, lacks = about.splitlines()
+    assert "cross-user-write" in looks and "unseen-record" in looks and "followed-injection" in looks
+    assert "ineligible-write (nothing is declared for them)" in lacks and "the database" in lacks
+
+
+def test_the_totals_tell_what_the_guard_has_done(caplog: pytest.LogCaptureFixture) -> None:
+    _, server = guarded(CANCEL, ASK, CANCEL, tries=1)
+    asks, others = asked("Cancel #W12."), asked("Cancel #W12, please.")
+    with server as live, client(live) as api:
+        for messages in (asks, others):
+            complete(api, messages)
+        agreed = [*asks, {"role": "assistant", "content": ASK}, {"role": "user", "content": "Yes."}]
+        assert complete(api, agreed).choices[0].message.tool_calls
+        assert api.get("/guard", cast_to=object) == {
+            "domain": "shop", "mode": "block", "replies": 3, "held_back": 2, "given_up": 0,
+            "rules": ["write-without-consent", "write-after-refusal", "write-differs-from-proposal",
+                      "unrequested-write", "followed-injection"],
+            "findings": {"write-without-consent": 2},
+        }  # fmt: skip
+        assert live.service.served.answered == 3
+    assert caplog.messages.count("guard: held back in a call of 'cancel': write-without-consent") == 2
+    with serving(TellingSampler(Qwen3Format(small_tokenizer()), "Hi."), small_tokenizer()) as live, client(live) as api:
+        with pytest.raises(openai.NotFoundError, match="--guard DOMAIN"):
+            api.get("/guard", cast_to=object)
+
+
+def test_where_no_room_is_left_to_ask_again_the_plain_sentence_is_said() -> None:
+    sampler, server = guarded(CANCEL)
+    with server as live, client(live) as api:
+        complete(api)
+    full = len(sampler.seen[0][1]) + len(sampler.gave[0].ids)
+    guard, sampler = ServedGuard("shop", GUARD), TellingSampler(Qwen3Format(small_tokenizer()), CANCEL)
+    with serving(sampler, small_tokenizer(), guard=guard, context=full) as live, client(live) as api:
+        choice = complete(api).choices[0]
+    assert choice.message.content == TEXT and choice.guard["held_back"] == 1 and len(sampler.seen) == 1
+    assert guard.totals.given_up == 1
