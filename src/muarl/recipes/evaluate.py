@@ -215,11 +215,14 @@ def _play_rest(
     label: str,
     budget: Budget,
     keep: Callable[[Episode], None],
+    level: str | None = None,
 ) -> RolloutEnd:
-    """Play what an evaluation still lacks; ``keep`` puts each episode into its results store."""
+    """Play what an evaluation still lacks; ``keep`` puts each episode into its results store. ``level``: of
+    ``eval.harder_users``, that of the users."""
     if not still:
         return RolloutEnd.COMPLETE
-    host = partial(policy_executor, Compute.of(config), measuring=True) if not config.eval.solo else local_executor
+    of_policy = partial(policy_executor, Compute.of(config), measuring=True, level=level)
+    host = local_executor if config.eval.solo else of_policy
     executor, before_now = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
     progress = context.progress
     return play_all(executor, still, progress, label, budget=budget, finished_before=before_now, final=keep)[1]
@@ -252,7 +255,7 @@ def _with_harder_users(
     results.teach(budget)
     end = _play_rest(
         context, config, places, agent, users, results.open(requests), results, label, budget,
-        lambda episode: results.keep(episode, besides()),
+        lambda episode: results.keep(episode, besides()), level,
     )  # fmt: skip
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
     some_scored(episodes, label)
