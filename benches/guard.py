@@ -3,8 +3,8 @@
     python benches/guard.py [--tasks 100] [--domain retail-generated ...]
     python benches/guard.py --run runs/mine --domain retail-generated   # the conversations of a muarl eval
 
-Three scripted agents serve generated tasks and, where there are such, red-team users: one without errors, one that
-skips confirmations, and one that does much wrong. The audit of the finished conversation knows the task and its
+Scripted agents serve generated tasks and red-team users: one without errors, one that skips every second
+confirmation, one that skips all, and one that does much wrong. The audit of the finished conversation knows the task and its
 database; the guard sees, before each call, the messages so far. Prints by domain: how many of the audit's findings
 about a call (policy and safety, notes aside) the guard would have prevented; how many of the right agent's calls it
 would have held back; and its milliseconds a reply.
@@ -31,7 +31,12 @@ from muarl_tools.checks.expert_plays import ScriptedPlays
 
 DOMAINS = ("retail-generated", "airline-generated", "bank-generated", "hotel-generated")
 LAYERS = ("policy", "safety")
-AGENTS = {"right": ErrorProfile(), "never asks": ErrorProfile(skip_confirmation=1.0), "sloppy": SLOPPY}
+AGENTS = {
+    "right": ErrorProfile(),
+    "asks half the time": ErrorProfile(skip_confirmation=0.5),
+    "never asks": ErrorProfile(skip_confirmation=1.0),
+    "sloppy": SLOPPY,
+}
 
 
 Conversation = tuple[str, Episode, set[tuple[int, str]]]
@@ -80,7 +85,8 @@ def succeeded(episode: Episode, index: int) -> bool:
 
 def measure(name: str, guard: CallGuard, played: Sequence[Conversation]) -> None:
     """Print what the guard would have done."""
-    found, prevented, right, held, seconds = Counter[str](), Counter[str](), 0, Counter[str](), list[float]()
+    found, prevented, rules, seconds = Counter[str](), Counter[str](), Counter[str](), list[float]()
+    right = held = 0
     for agent, episode, findings in played:
         messages = episode.messages
         for index, message in enumerate(messages):
@@ -94,17 +100,18 @@ def measure(name: str, guard: CallGuard, played: Sequence[Conversation]) -> None
             prevented.update(here if guarded else ())
             if agent in ("right", "recorded") and not here and succeeded(episode, index):
                 right += 1
-                held.update({f.rule for f in guarded})
+                held += bool(guarded)
+                rules.update({f.rule for f in guarded})
     share = sum(prevented.values()) / max(1, sum(found.values()))
     ms = [1000 * s for s in seconds]
     print(
         f"{name}: {sum(prevented.values())} of {sum(found.values())} findings prevented ({share:.1%}); "
-        f"{sum(held.values())} of {right} right calls held back; "
+        f"{held} of {right} right replies held back; "
         f"{median(ms):.2f} ms a reply, p99 {quantiles(ms, n=100)[98]:.2f}"
     )
     for rule, count in sorted(found.items()):
         print(f"    {rule}: {prevented[rule]} of {count}")
-    for rule, count in sorted(held.items()):
+    for rule, count in sorted(rules.items()):
         print(f"    held back though right: {rule} {count}")
 
 

@@ -384,3 +384,23 @@ def test_training_on_the_benchmark_works_where_it_is_wanted(
     result = muarl("train", *options, f"model.checkpoint={long}", "model.max_context=16384", *small)
     assert result.exit_code == 0, result.output
     assert RunDirectory.at(tmp_path / "runs" / "r").read_metrics()[0]["episodes"] == 4
+
+
+def test_a_guarded_agent_is_held_back_and_the_run_says_how_often(muarl: Muarl, tmp_path: Path) -> None:
+    cancels = completion(None, tool_calls=[call("cancel_pending_order", {"order_id": "#W1", "reason": "x"})])
+    with FakeOpenAI(lambda body: cancels, key=KEY) as server:
+        played = ["--agent", "endpoint", "eval.tasks=2", "eval.trials=1", *llm("eval", server)]
+        result = muarl("eval", "--guard", *played, "--name", "e")
+        other = muarl("eval", "--guard", "--agent", "expert")
+    assert result.exit_code == 0, result.output
+    run = RunDirectory.at(tmp_path / "runs" / "e")
+    tags = [episode.tags["agent_guard"] for episode in run.read_episodes("eval")]
+    assert all(tag["held_back"] == 3 * tag["given_up"] > 0 for tag in tags)
+    for episode in run.read_episodes("eval"):
+        assert not any(turn.message.tool_calls for turn in episode.turns)
+        assert episode.agent == "endpoint:fake, guarded"
+    summary, held = json.loads((run.path / "summary.json").read_text()), sum(tag["held_back"] for tag in tags)
+    assert summary["agent_guard"]["held_back"] == held == summary["agent_guard"]["findings"]["unseen-record"]
+    assert summary["agent_guard"]["episodes"] == 2 and not summary["audit"]["rules"].get("write-without-consent")
+    assert f"held back {held} replies in 2 episodes" in (run.path / "report.md").read_text()
+    fails_clearly(other, "eval.guard needs agent endpoint", "muarl serve CHECKPOINT --guard")

@@ -57,6 +57,20 @@ class TakesTools(Protocol):
 
 
 @runtime_checkable
+class Reconsiders(TakesTools, Protocol):
+    """A session whose last reply can be replaced, as if it had never been given."""
+
+    async def again(self, answers: Sequence[Message]) -> AgentTurn:
+        """Another reply in place of the last one. For this turn alone it is shown that one, with these answers to its
+        calls."""
+        ...
+
+    def instead(self, text: str) -> None:
+        """The agent has said this in place of its last reply."""
+        ...
+
+
+@runtime_checkable
 class Forks(Protocol):
     """A session that can be copied in the middle of an episode, where it is its turn."""
 

@@ -68,6 +68,8 @@ class EndpointAgentSession:
         self._tools = tuple(tools)
         self._seed = seed
         self._history: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+        self._heard = 0  # how much of it was there before the last reply
+        self._replaced: list[dict[str, Any]] = []  # this turn's replies that others took the place of, with answers
 
     @property
     def tokens(self) -> TokenTrace | None:
@@ -82,10 +84,23 @@ class EndpointAgentSession:
         """
         self._answer_open_calls(new)
         self._history.extend(to_openai(m) for m in new)
+        self._heard, self._replaced = len(self._history), []
+        return await self._reply()
+
+    async def again(self, answers: Sequence[Message]) -> AgentTurn:
+        """See ``agents.base.Reconsiders``; it ends as ``act`` does."""
+        self._replaced += [self._history.pop(), *(to_openai(m) for m in answers)]
+        return await self._reply()
+
+    def instead(self, text: str) -> None:
+        """See ``agents.base.Reconsiders``."""
+        self._history[self._heard :] = [{"role": "assistant", "content": text}]
+
+    async def _reply(self) -> AgentTurn:
         agent = self._agent
         try:
             reply = await agent.endpoint.chat(
-                self._history,
+                [*self._history, *self._replaced],
                 tools=self._tools,
                 tool_choice=agent.tool_choice,
                 seed=self._seed if agent.send_seed else None,
@@ -126,6 +141,7 @@ class EndpointAgentSession:
         """A copy; see ``agents.base.Forks``. What a server draws by no seed is drawn anew."""
         new = copy(self)
         new._history, new._seed = [*self._history], self._seed if seed is None else seed
+        new._replaced = [*self._replaced]
         return new
 
     def close(self) -> None:

@@ -24,6 +24,8 @@ from muarl.domains.kit import compact
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn
 
+INSTEAD = "I am not able to do that as it stands. What would you like me to do?"
+"""What is said in place of calls that a model insists on."""
 UNSEEN = "unseen-record"
 """The guard's own rule, which no audit has."""
 INJECTION = "followed-injection"
@@ -102,6 +104,12 @@ def _unseen(transcript: Transcript) -> Iterator[Finding]:
 def reasons(findings: Sequence[Finding]) -> str:
     """What an agent is told whose calls were held back."""
     return "Held back: " + " ".join(dict.fromkeys(f.text for f in findings))
+
+
+def held_back(reply: Message, findings: Sequence[Finding]) -> list[Message]:
+    """What stands in place of the results of a reply's calls that were held back: the reason, for each."""
+    why = reasons(findings)
+    return [Message("tool", why, tool_call_id=c.id, name=c.name, error=True) for c in reply.tool_calls]
 
 
 def _as_read(message: Message) -> Message:

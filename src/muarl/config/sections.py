@@ -193,6 +193,12 @@ class EvalConfig(Section):
         "does nothing.",
     )
     endpoint: EndpointConfig | None = Field(None, description="The model to evaluate under `agent: endpoint`.")
+    guard: bool = Field(
+        False,
+        description="Hold back calls that the audit's rules would find, as `muarl serve --guard` does, and ask the "
+        "agent again with the reason (docs/serving.md#a-guardrail). Needs `agent: endpoint`; a checkpoint can be "
+        "served with a guard, and evaluated as an endpoint.",
+    )
     judge: JudgeSpec = Field(
         "pass",
         description="Judge of the natural-language assertions of benchmark tasks: `pass` or `fail` (always), or "

@@ -167,8 +167,8 @@ class Conversation:
             finally:
                 if self.session is not None:
                     self.session.close()
-                if isinstance(self.user, LeavesTags):
-                    tags |= self.user.episode_tags()
+                for side in (self.session, self.user):
+                    tags |= side.episode_tags() if isinstance(side, LeavesTags) else {}
                 if isinstance(self.user, HoldsSomething):
                     self.user.close()
         except InfrastructureError as failure:

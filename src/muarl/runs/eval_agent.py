@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muarl.agents.base import Agent
+from muarl.agents.endpoint import EndpointAgent
+from muarl.agents.guarded import GuardedAgent
 from muarl.agents.idle import IdleAgent
+from muarl.audit.guard import INJECTION, CallGuard
 from muarl.backends.models import load_model, make_endpoint
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.config.parts import PlannedRun
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig, RunConfig
 from muarl.domains.tasks import Task
+from muarl.environments.place import Place, rules_of
 from muarl.environments.places import ByPlace, Places
 from muarl.runs.room import check_memory, check_room
 from muarl.types.chat import Message
@@ -21,6 +25,8 @@ from muarl.users.base import UserTurn
 def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
     """The agent to evaluate, as each place asks it. ConfigError or CheckpointError says what is wrong with it."""
     kind = config.eval.agent
+    if config.eval.guard:
+        check_guard(config.eval)
     if kind == "idle":
         return places.everywhere(IdleAgent())
     if kind == "expert":
@@ -29,7 +35,8 @@ def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
         if config.eval.endpoint is None:
             raise ConfigError("eval.endpoint: name the model to evaluate")
         endpoint = make_endpoint(config.eval.endpoint)
-        return places.endpoint_agents(endpoint)
+        agents = places.endpoint_agents(endpoint)
+        return places.by_place(lambda place: guarded(agents.at(place), place)) if config.eval.guard else agents
     from muarl.backends.engines import Backend
 
     run = PlannedRun.of(config)
@@ -38,6 +45,27 @@ def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
     check_room(run, config.domains, places, policy, measured=config.eval.split)
     agent = Backend.of(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
     return places.sampled_agents(agent)
+
+
+def check_guard(ev: EvalConfig) -> None:
+    """ConfigError where an evaluation cannot have the guard that it asks for."""
+    if ev.agent != "endpoint":
+        raise ConfigError(
+            f"eval.guard needs agent endpoint, not {ev.agent}: serve a checkpoint by `muarl serve CHECKPOINT --guard "
+            "DOMAIN`, and evaluate it with --agent endpoint:MODEL@URL"
+        )
+    if ev.solo:
+        raise ConfigError("eval.guard asks whether the user agreed, and under eval.solo there is none: leave one out")
+
+
+def guarded(agent: Agent, place: Place) -> Agent:
+    """A place's agent behind a guard. ConfigError where the place has no rules, or the agent takes no reply back."""
+    if not isinstance(agent, EndpointAgent):
+        raise ConfigError(f"eval.guard: {place.name} asks models in a form of its own, which cannot be guarded")
+    guard = CallGuard.of(rules_of(place.declared_audit, place.domain), place.domain)
+    if guard.active == (INJECTION,):
+        raise ConfigError(f"eval.guard: {place.name} declares no audit rules about calls: see docs/audit.md")
+    return GuardedAgent(agent, guard)
 
 
 def has_models(ev: EvalConfig, users: UserConfig) -> bool:

@@ -18,6 +18,9 @@ from muarl.types.chat import Message, ToolSpec
 SCHEMA_VERSION = 1
 GUARD = "user_guard"
 """The tag with what a guard has done (users/guard.py): "asked_again", "fixed" and "left"."""
+AGENT_GUARD = "agent_guard"
+"""The tag with what a guard has done about an agent's calls (agents/guarded.py): "held_back", "given_up" and
+"findings", the rules with how often each was broken."""
 BRANCH = "branch"
 """The tag of an episode that began as another one (rollouts/beginnings.py): {"of": that episode's id, "turn": the index
 of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it}."""

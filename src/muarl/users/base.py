@@ -68,7 +68,7 @@ class HoldsSomething(Protocol):
 
 @runtime_checkable
 class LeavesTags(Protocol):
-    """A user that has something to say about the episode, besides its words."""
+    """A user, or an agent's session, that has something to say about the episode, besides its words."""
 
     def episode_tags(self) -> Mapping[str, Any]:
         """Tags for the episode, as JSON; asked once, when it is over, also after a failure."""

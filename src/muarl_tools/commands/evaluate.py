@@ -46,6 +46,7 @@ EVAL: options.Table = {
     "trials": "eval.trials",
     "noise": "eval.noise",
     "solo": "eval.solo",
+    "guard": "eval.guard",
     "concurrency": "eval.concurrency",
     "max_cost": "eval.max_cost",
     "max_tokens": "eval.max_tokens",
@@ -110,6 +111,9 @@ def evaluate(
     ] = None,
     solo: Annotated[
         bool, typer.Option("--solo", help="The agent alone, with the task's ticket and all tools.")
+    ] = False,
+    guard: Annotated[
+        bool, typer.Option("--guard", help="Hold back an endpoint agent's calls that break the audit's rules.")
     ] = False,
     concurrency: Annotated[int | None, option("--concurrency")] = None,
     max_cost: options.MaxCost = None,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from muarl.audit.guard import held_back
 from muarl.basics.seeds import derive_seed
 from muarl.basics.web.json_api import ApiError
 from muarl.chat_formats.base import ChatFormat
@@ -18,7 +19,7 @@ from muarl.inference.base import SamplingParams
 from muarl.types.chat import Message
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage
-from muarl_tools.serve_model.guarding import GuardReport, PlainReply, held_back
+from muarl_tools.serve_model.guarding import GuardReport, PlainReply
 from muarl_tools.serve_model.problems import TOO_LONG, refuse_endless, unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import Piece, ReplyReader
@@ -149,7 +150,7 @@ class ChatTurn(ServedRequest):
             report.held += 1
             guard.totals.held_back += 1
             report.completion += len(last.sampled)
-            request = replace(request, messages=(*request.messages, *held_back(reply, findings)))
+            request = replace(request, messages=(*request.messages, reply, *held_back(reply, findings)))
             again = await self._asked_again(request) if attempt < guard.tries else None
             if again is None:
                 guard.totals.given_up += 1

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from muarl.audit.coverage import made
 from muarl.audit.findings import Finding
-from muarl.audit.guard import NEEDS, CallGuard, reasons
+from muarl.audit.guard import INSTEAD, NEEDS, CallGuard
 from muarl.basics.errors import ConfigError
 from muarl.environments.registry import find
 from muarl.inference.base import FinishReason
@@ -25,8 +25,6 @@ log = logging.getLogger(__name__)
 GuardMode = Literal["block", "report"]
 LAYERS = ("policy", "safety")
 """Of the audit's layers, those that are about calls."""
-TEXT = "I am not able to do that as it stands. What would you like me to do?"
-"""What is said in place of calls that a model insists on."""
 
 
 @dataclass(slots=True)
@@ -50,7 +48,7 @@ class ServedGuard:
     guard: CallGuard
     mode: GuardMode = "block"
     tries: int = 2
-    text: str = TEXT
+    text: str = INSTEAD
     totals: GuardTotals = field(default_factory=GuardTotals)
 
     async def findings(self, messages: Sequence[Message], reply: Message) -> tuple[Finding, ...]:
@@ -94,7 +92,7 @@ def make_guard(name: str, mode: GuardMode = "block", tries: int = 2, text: str |
     rules = environment.audit_rules(domain)
     if not any(check.layer in LAYERS for check in made(rules)):
         raise ConfigError(f"--guard {name}: no audit rules are declared for it: see docs/audit.md")
-    return ServedGuard(name, CallGuard.of(rules, domain), mode, tries, text or TEXT)
+    return ServedGuard(name, CallGuard.of(rules, domain), mode, tries, text or INSTEAD)
 
 
 @dataclass(slots=True)
@@ -122,13 +120,6 @@ class GuardReport:
             for f in self.findings
         ]
         return {"mode": self.mode, "held_back": self.held, "findings": shown}
-
-
-def held_back(reply: Message, findings: Sequence[Finding]) -> list[Message]:
-    """What the model is shown of a reply that was held back: the reply, and the reason as each call's result."""
-    why = reasons(findings)
-    answers = [Message("tool", why, tool_call_id=c.id, name=c.name, error=True) for c in reply.tool_calls]
-    return [reply, *answers]
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ import openai
 import pytest
 
 from loop_kit import call_json, small_tokenizer
-from muarl.audit.guard import CallGuard
+from muarl.audit.guard import INSTEAD, CallGuard
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.domains.auditing import AuditRules
-from muarl_tools.serve_model.guarding import TEXT, ServedGuard, make_guard
+from muarl_tools.serve_model.guarding import ServedGuard, make_guard
 from support.chat_server import TOOLS, TellingSampler, asked, client, serving
 
 LOOK, CANCEL = call_json("look", order_id="#W12"), call_json("cancel", order_id="#W12")
@@ -50,7 +50,7 @@ def test_who_insists_says_a_plain_sentence_instead() -> None:
     with server as live, client(live) as api:
         reply = complete(api)
         choice = reply.choices[0]
-        assert choice.message.content == TEXT and not choice.message.tool_calls
+        assert choice.message.content == INSTEAD and not choice.message.tool_calls
         assert choice.guard["held_back"] == 3 and len(sampler.seen) == 3
         assert reply.usage.completion_tokens > 3
 
@@ -147,5 +147,5 @@ def test_where_no_room_is_left_to_ask_again_the_plain_sentence_is_said() -> None
     guard, sampler = ServedGuard("shop", GUARD), TellingSampler(Qwen3Format(small_tokenizer()), CANCEL)
     with serving(sampler, small_tokenizer(), guard=guard, context=full) as live, client(live) as api:
         choice = complete(api).choices[0]
-    assert choice.message.content == TEXT and choice.guard["held_back"] == 1 and len(sampler.seen) == 1
+    assert choice.message.content == INSTEAD and choice.guard["held_back"] == 1 and len(sampler.seen) == 1
     assert guard.totals.given_up == 1

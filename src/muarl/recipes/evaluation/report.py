@@ -24,7 +24,7 @@ from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.report.audit_tables import headline, markdown
 from muarl.report.difficulty import difficulty_table
 from muarl.runs.roles import Judges
-from muarl.types.episode import Episode, Usage
+from muarl.types.episode import AGENT_GUARD, Episode, Usage
 from muarl.user_errors.errors import RULES
 
 SHOWN = 50
@@ -80,6 +80,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         **_by_domain(evaluation),
         "user_eval": evaluation.user,
         "audit": evaluation.audited.summary.to_json() | {"judge": config.eval.audit_judge},
+        **_guard(episodes),
         "user_errors": _user_errors(evaluation),
         "judge": config.eval.judge,
         "benchmark": None if len(evaluation.places) > 1 else _about(evaluation, *evaluation.places),
@@ -92,6 +93,22 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "cost": _cost(evaluation),
         "seed": config.seed,
         "seconds": seconds,
+    }
+
+
+def _guard(episodes: Sequence[Episode]) -> dict[str, Any]:
+    """What a guard has done about the agent's calls, in all episodes together; nothing where there was none."""
+    tags = [e.tags[AGENT_GUARD] for e in episodes if isinstance(e.tags.get(AGENT_GUARD), Mapping)]
+    if not tags:
+        return {}
+    findings = sum((Counter(tag["findings"]) for tag in tags), Counter[str]())
+    return {
+        AGENT_GUARD: {
+            "held_back": sum(tag["held_back"] for tag in tags),
+            "given_up": sum(tag["given_up"] for tag in tags),
+            "episodes": sum(tag["held_back"] > 0 for tag in tags),
+            "findings": dict(sorted(findings.items())),
+        }
     }
 
 
@@ -206,6 +223,9 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         ("failed, not scored", excluded),
         ("cost", _cost_text(summary["cost"])),
     ]
+    if (guard := summary.get(AGENT_GUARD)) is not None:
+        done = f"held back {guard['held_back']} replies in {guard['episodes']} episodes"
+        facts.append(("guard", f"{done}; {guard['given_up']} times the agent insisted"))
     name, share, interval = headline(evaluation.audited.summary)[0]
     facts.insert(-1, (name, f"{share} ({interval})" if interval else share))
     benchmark = summary["benchmark"]
