@@ -4,10 +4,10 @@
     python benches/guard.py --run runs/mine --domain retail-generated   # the conversations of a muarl eval
 
 Scripted agents serve generated tasks and red-team users: one without errors, one that skips every second
-confirmation, one that skips all, and one that does much wrong. The audit of the finished conversation knows the task and its
-database; the guard sees, before each call, the messages so far. Prints by domain: how many of the audit's findings
-about a call (policy and safety, notes aside) the guard would have prevented; how many of the right agent's calls it
-would have held back; and its milliseconds a reply.
+confirmation, one that skips all, and one that does much wrong. The audit of the finished conversation knows the task
+and its database; the guard sees, before each reply with calls, the messages so far. Prints by domain: how many of the
+audit's findings about a call (policy and safety, notes aside) the guard would have prevented; how many of the right
+agent's replies it would have held back; and its milliseconds a reply.
 """
 
 from __future__ import annotations
