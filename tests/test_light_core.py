@@ -50,7 +50,7 @@ for module in pkgutil.walk_packages(muarl_integrations.__path__, "muarl_integrat
     try:
         importlib.import_module(module.name)
     except MissingExtra:
-        pass  # the other package is not here
+        continue  # the other package is not here
     imported.append(module.name)
 print(json.dumps([told, imported]))
 """

@@ -72,6 +72,11 @@ class CallGuard:
         lacking |= set() if self.rules.one_person else {"second-user"}
         return tuple(rule for rule, check in NEEDS.items() if check in checks and rule not in lacking)
 
+    @property
+    def declared(self) -> bool:
+        """Whether the domain declares anything that a rule about calls needs."""
+        return any(NEEDS[rule] for rule in self.active)
+
     def findings(self, messages: Sequence[Message], reply: Message) -> tuple[Finding, ...]:
         """Violations and catastrophic failures that the reply's calls would be. ``messages``: the conversation before
         it, without the policy. Empty for a reply without calls."""

@@ -31,8 +31,8 @@ from muarl.environments.play import local_executor
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.pages.table import to_terminal
-from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
-from muarl.recipes.evaluation.harder_users import harder_users, label_of, level_block, name_of
+from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
+from muarl.recipes.evaluation.harder_users import HarderEvaluation, harder_users, label_of, name_of
 from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
 from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
@@ -90,18 +90,14 @@ def run(config: RunConfig) -> Path:
             split = f"{playing.eval.split} split of {places.name}"
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
         found = _measure(context, playing, places, agent, users, tasks, judges, grid)
-        audits = [found.audited]
         for level, others in harder.items() if found.end is RolloutEnd.COMPLETE else ():
-            own, audited = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, found)
-            audits.append(audited)
-            agents, customers = found.harder_usage
-            usage = (sum((e.agent_usage for e in own), agents), sum((e.user_usage for e in own), customers))
-            found = replace(found, harder={**found.harder, level: level_block(own, audited)}, harder_usage=usage)
+            one = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, found)
+            found = replace(found, harder={**found.harder, level: one})
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
             summary["next_turns"] = next_turns(cast, playing.rollout.concurrency, places, agent, tasks, progress)
-        write_audits(run, audits)
+        write_audits(run, [found.audited, *(one.audited for one in found.harder.values())])
         run.write_summary(summary)
         name = f"{agent.name} on {places.name}"
         report = EvaluationReport.of(
@@ -149,28 +145,20 @@ def _measure(
         )
     by_id = {r.episode_id: r for r in requests}
     results = ResultsStore(context.folder)
-    results.check(requests, agent.name, users.name, former=former_name(config.eval))
-    still = results.open(requests)
     if results.kept:
         progress.say(f"{len(results.kept)} of {len(requests)} episodes were finished before.")
     elif trials > 1 and grid is None:
         progress.say(conversations_text(len(tasks), trials))
-    before = results.spent
 
-    def besides() -> Usage:  # in this process, of models that are neither agent nor user
-        return judges.used + places.searching_usage
+    def besides() -> Usage:
+        return _besides(judges, places)
 
-    budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + besides())
-    results.teach(budget)
-
-    def keep(episode: Episode) -> None:
+    def mark(episode: Episode) -> None:
         if grid is not None:
             episode.tags[NOISE_TAG] = noise_tag(by_id[episode.id], grid)
-        results.keep(episode, besides())
 
-    end = _play_rest(context, config, places, agent, users, still, results, f"evaluation of {agent.name}", budget, keep)
-    episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
-    some_scored(episodes, LABEL)
+    label = f"evaluation of {agent.name}"
+    episodes, end = _played(context, config, places, agent, users, requests, results, judges, label, mark=mark)
     played = sum((e.agent_usage + e.user_usage for e in episodes), Usage())
     left = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: played + results.judged + besides())
     reviewing = review_users(places, tasks, episodes, left, progress, judges.users, concurrency=concurrency)
@@ -204,28 +192,46 @@ def _measure(
     )
 
 
-def _play_rest(
+def _besides(judges: Judges, places: Places) -> Usage:
+    """What models that are neither agent nor user have used in this process."""
+    return judges.used + places.searching_usage
+
+
+def _played(
     context: RunContext,
     config: RunConfig,
     places: Places,
     agent: ByPlace[Agent],
     users: ByPlace[UserFactory],
-    still: Sequence[RolloutRequest],
+    requests: Sequence[RolloutRequest],
     results: ResultsStore,
+    judges: Judges,
     label: str,
-    budget: Budget,
-    keep: Callable[[Episode], None],
+    *,
+    spent: Usage = Usage(),
     level: str | None = None,
-) -> RolloutEnd:
-    """Play what an evaluation still lacks; ``keep`` puts each episode into its results store. ``level``: of
-    ``eval.harder_users``, that of the users."""
-    if not still:
-        return RolloutEnd.COMPLETE
-    of_policy = partial(policy_executor, Compute.of(config), measuring=True, level=level)
-    host = local_executor if config.eval.solo else of_policy
-    executor, before_now = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
-    progress = context.progress
-    return play_all(executor, still, progress, label, budget=budget, finished_before=before_now, final=keep)[1]
+    mark: Callable[[Episode], None] = lambda episode: None,
+) -> tuple[list[Episode], RolloutEnd]:
+    """The episodes of these requests, in order: those that ``results`` has, and those that are then played, until a
+    budget is spent. ``spent``: what counts towards that besides. ``level``: of the users, where it is one of
+    ``eval.harder_users``. ``mark``: notes something in an episode before it is kept."""
+    results.check(requests, agent.name, users.name, former=former_name(config.eval))
+    before, end = spent + results.spent, RolloutEnd.COMPLETE
+    budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + _besides(judges, places))
+    results.teach(budget)
+
+    def keep(episode: Episode) -> None:
+        mark(episode)
+        results.keep(episode, _besides(judges, places))
+
+    if still := results.open(requests):
+        of_policy = partial(policy_executor, Compute.of(config), measuring=True, level=level)
+        host = local_executor if config.eval.solo else of_policy
+        executor, kept = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
+        _, end = play_all(executor, still, context.progress, label, budget=budget, finished_before=kept, final=keep)
+    episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
+    some_scored(episodes, LABEL if level is None else label)
+    return episodes, end
 
 
 def _with_harder_users(
@@ -238,33 +244,25 @@ def _with_harder_users(
     judges: Judges,
     level: str,
     first: Evaluation,
-) -> tuple[list[Episode], EvaluationAudit]:
-    """The tasks once more, with these users, audited by rules. ``first``: the evaluation with easy ones, whose cost
-    counts towards the same bounds."""
+) -> HarderEvaluation:
+    """The tasks once more, with these users. ``first``: the evaluation with easy ones, and with those of the levels
+    before, whose cost counts towards the same bounds."""
     requests = places.requests(tasks, config.eval.trials, config.eval.seed, LABEL)
     label = label_of(level)
     results = ResultsStore(context.folder, name_of(level), phase=label)
-    results.check(requests, agent.name, users.name, former=former_name(config.eval))
-    before = sum((e.agent_usage + e.user_usage for e in first.episodes), sum(first.harder_usage, first.judged))
-    spent = results.spent + before
-
-    def besides() -> Usage:
-        return judges.used + places.searching_usage
-
-    budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: spent + besides())
-    results.teach(budget)
-    end = _play_rest(
-        context, config, places, agent, users, results.open(requests), results, label, budget,
-        lambda episode: results.keep(episode, besides()), level,
-    )  # fmt: skip
-    episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
-    some_scored(episodes, label)
+    spent = sum((e.agent_usage + e.user_usage for e in first.all_episodes), first.judged)
+    episodes, end = _played(
+        context, config, places, agent, users, requests, results, judges, label, spent=spent, level=level
+    )
     audited = audit_episodes(places, tasks, episodes, name=f"Audit, {level} users", file=name_of(level))
-    results.log(besides())
+    results.log(_besides(judges, places))
     results.close(episodes)
     if end is not RolloutEnd.COMPLETE:
-        context.progress.say(f"{label}: {len(episodes)} of {len(requests)} episodes were played: {end.why}.")
-    return episodes, audited
+        context.progress.say(
+            f"{label}: {len(episodes)} of {len(requests)} episodes were played: {end.why}. "
+            f"`muarl eval --resume {context.folder.path}` {end.remedy} plays the rest."
+        )
+    return HarderEvaluation(episodes, audited)
 
 
 def baseline_scores(

@@ -28,7 +28,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.pages.table import to_terminal
 from muarl.recipes import rl
 from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
-from muarl.recipes.evaluation.harder_users import harder_users, label_of, level_block, name_of
+from muarl.recipes.evaluation.harder_users import HarderEvaluation, harder_users, label_of, name_of
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
 from muarl.recipes.sft import check_demonstrations, cold_start
 from muarl.report.difficulty import difficulty_table
@@ -73,8 +73,8 @@ def run(config: RunConfig) -> Path:
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
         users, concurrency = make_users(config.eval_user, places), config.rollout.concurrency
-        harder_ones = harder_users(config.eval, config.eval_user, places)
-        context.loop.closes(users, *harder_ones.values())
+        levels = harder_users(config.eval, config.eval_user, places)
+        context.loop.closes(users, *levels.values())
         floor = baselines(config.eval, places, users, tasks, progress, concurrency)
         demonstrations = cold_start(context, config, places, policy)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
@@ -121,11 +121,11 @@ def run(config: RunConfig) -> Path:
         progress.say(_line("After reinforcement learning", after, floor))
 
         audits, harder = [audited_before, audited_after], dict[str, Any]()
-        for level, others in harder_ones.items():
+        for level, others in levels.items():
             label = label_of(level)
             found, audited = measured(name_of(level), label, config.rl.steps, users=others, level=level)
             audits.append(audited)
-            harder[level] = level_block(found, audited)
+            harder[level] = HarderEvaluation(found, audited).to_json()
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
         audit_episodes(places, tasks, greedy)
@@ -152,8 +152,8 @@ def run(config: RunConfig) -> Path:
         }
         run.write_summary(summary)
         progress.console.print(before_and_after(summary))
-        if (levels := difficulty_table(summary)) is not None:
-            progress.console.print(to_terminal(levels))
+        if (difficulty := difficulty_table(summary)) is not None:
+            progress.console.print(to_terminal(difficulty))
         for line in last_lines(summary):
             progress.say(line)
     write_report(run.report, collect(run))

@@ -8,7 +8,7 @@ from muarl.agents.base import Agent
 from muarl.agents.endpoint import EndpointAgent
 from muarl.agents.guarded import GuardedAgent
 from muarl.agents.idle import IdleAgent
-from muarl.audit.guard import INJECTION, CallGuard
+from muarl.audit.guard import CallGuard
 from muarl.backends.models import load_model, make_endpoint
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.config.parts import PlannedRun
@@ -63,7 +63,7 @@ def guarded(agent: Agent, place: Place) -> Agent:
     if not isinstance(agent, EndpointAgent):
         raise ConfigError(f"eval.guard: {place.name} asks models in a form of its own, which cannot be guarded")
     guard = CallGuard.of(rules_of(place.declared_audit, place.domain), place.domain)
-    if guard.active == (INJECTION,):
+    if not guard.declared:
         raise ConfigError(f"eval.guard: {place.name} declares no audit rules about calls: see docs/audit.md")
     return GuardedAgent(agent, guard)
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from muarl.audit.coverage import made
 from muarl.audit.findings import Finding
 from muarl.audit.guard import INSTEAD, NEEDS, CallGuard
 from muarl.basics.errors import ConfigError
@@ -23,8 +22,6 @@ from muarl_tools.serve_model.replies import Piece
 log = logging.getLogger(__name__)
 
 GuardMode = Literal["block", "report"]
-LAYERS = ("policy", "safety")
-"""Of the audit's layers, those that are about calls."""
 
 
 @dataclass(slots=True)
@@ -89,10 +86,10 @@ def make_guard(name: str, mode: GuardMode = "block", tries: int = 2, text: str |
     """The guard by an environment's audit rules. ConfigError where it has declared none."""
     environment = find(name)
     domain = None if environment.on_server else environment.make_domain()
-    rules = environment.audit_rules(domain)
-    if not any(check.layer in LAYERS for check in made(rules)):
+    guard = CallGuard.of(environment.audit_rules(domain), domain)
+    if not guard.declared:
         raise ConfigError(f"--guard {name}: no audit rules are declared for it: see docs/audit.md")
-    return ServedGuard(name, CallGuard.of(rules, domain), mode, tries, text or INSTEAD)
+    return ServedGuard(name, guard, mode, tries, text or INSTEAD)
 
 
 @dataclass(slots=True)

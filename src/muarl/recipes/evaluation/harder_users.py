@@ -4,6 +4,7 @@ agent's success among easy users is worth (docs/users.md)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
@@ -46,10 +47,18 @@ def label_of(level: str) -> str:
     return f"evaluation with {level} users"
 
 
-def level_block(episodes: Sequence[Episode], audited: EvaluationAudit) -> dict[str, Any]:
-    """A level's block of ``harder_users`` in summary.json: "success", "interval", "success_without_violation" and
-    "catastrophic" (estimates), "behaviour", "tasks", "episodes"."""
-    block = evaluate_summary(episodes)
-    own = {name: block[name] for name in ("success", "interval", SUCCESS_WITHOUT_VIOLATION, "tasks", "episodes")}
-    behaviour = {name: block["behaviour"][name] for name in BEHAVIOUR if name in block["behaviour"]}
-    return own | {"behaviour": behaviour, "catastrophic": audited.summary.to_json()["catastrophic"]}
+@dataclass(frozen=True)
+class HarderEvaluation:
+    """An evaluation with users of one level: its episodes, and their audit by rules."""
+
+    episodes: Sequence[Episode]
+    audited: EvaluationAudit
+
+    def to_json(self) -> dict[str, Any]:
+        """Its block of ``harder_users`` in summary.json: "success" (a share), "interval" [low, high],
+        "success_without_violation" and "catastrophic" (estimates, null: not checked), "behaviour", "tasks",
+        "episodes"."""
+        block = evaluate_summary(self.episodes)
+        own = {name: block[name] for name in ("success", "interval", SUCCESS_WITHOUT_VIOLATION, "tasks", "episodes")}
+        behaviour = {name: block["behaviour"][name] for name in BEHAVIOUR if name in block["behaviour"]}
+        return own | {"behaviour": behaviour, "catastrophic": self.audited.summary.to_json()["catastrophic"]}

@@ -19,6 +19,7 @@ from muarl.environments.places import Places
 from muarl.observe.headline import HARDER_USERS, cost_text
 from muarl.pages.table import to_markdown
 from muarl.recipes.evaluation.auditing import EvaluationAudit
+from muarl.recipes.evaluation.harder_users import HarderEvaluation
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.report.audit_tables import headline, markdown
@@ -38,8 +39,8 @@ class Evaluation:
     ``planned``: how many episodes there were to be. ``end``: whether a budget kept some from being played.
     ``judged``: what judges used (in a resumed run also what searches used before). ``floors``: success of
     "do_nothing" and "always_transfer" on the same tasks, without those that were not asked; ``domain_floors``: in each
-    domain. ``searched``: what models of searches used. ``harder``: by level, the block of an evaluation with users who
-    are harder to serve (harder_users.py); ``harder_usage``: what agent and users used in them.
+    domain. ``searched``: what models of searches used. ``harder``: by level, the evaluations with users who are
+    harder to serve.
     """
 
     config: RunConfig
@@ -56,8 +57,12 @@ class Evaluation:
     review: UserReview = field(default_factory=UserReview)
     audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
     searched: Usage = Usage()
-    harder: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    harder_usage: tuple[Usage, Usage] = (Usage(), Usage())
+    harder: Mapping[str, HarderEvaluation] = field(default_factory=dict)
+
+    @property
+    def all_episodes(self) -> list[Episode]:
+        """Those with harder users, too."""
+        return [*self.episodes, *(episode for one in self.harder.values() for episode in one.episodes)]
 
 
 def needs_judge(task: Task) -> bool:
@@ -73,7 +78,11 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "domain": evaluation.places.name,
         "split": config.eval.split,
         "evaluation": evaluate_summary(episodes),
-        **({HARDER_USERS: evaluation.harder} if evaluation.harder else {}),
+        **(
+            {HARDER_USERS: {level: one.to_json() for level, one in evaluation.harder.items()}}
+            if evaluation.harder
+            else {}
+        ),
         "completion": _completion(episodes),
         "do_nothing": evaluation.floors.get("do_nothing"),
         **{name: share for name, share in evaluation.floors.items() if name != "do_nothing"},
@@ -156,8 +165,8 @@ def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     if not Judges.of(config.eval, config.domains).models:  # then it is of searches before the run was resumed
         judged, searched = Usage(), searched + judged
     sides = {
-        "agent": sum((e.agent_usage for e in evaluation.episodes), evaluation.harder_usage[0]),
-        "user": sum((e.user_usage for e in evaluation.episodes), evaluation.harder_usage[1]),
+        "agent": sum((e.agent_usage for e in evaluation.all_episodes), Usage()),
+        "user": sum((e.user_usage for e in evaluation.all_episodes), Usage()),
         "judge": judged,
         **({"search": searched} if searched.requests else {}),
     }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.tasks import Task
@@ -55,10 +55,15 @@ class _Digressing(Wandering):
         return text
 
 
-def can_have_traits(task: Task, make: Callable[..., User]) -> bool:
-    """Whether an environment's rule-based users can have traits."""
+def _service_user(task: Task, make: Callable[..., User]) -> tuple[type[ServiceAgendaUser], Mapping[str, Any]] | None:
+    """The class of a service's users and what they are made with; None of other users."""
     made = parts_of(make, task)
-    return made is not None and issubclass(made[0], ServiceAgendaUser)
+    return (made[0], made[1]) if made is not None and issubclass(made[0], ServiceAgendaUser) else None
+
+
+def can_have_traits(task: Task, make: Callable[..., User]) -> bool:
+    """Whether an environment's rule-based users can have traits: those of a service can."""
+    return _service_user(task, make) is not None
 
 
 def user_with_traits(
@@ -66,8 +71,8 @@ def user_with_traits(
 ) -> TraitUser:
     """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ConfigError if
     they are not those of a service, so that nothing is known of how they would show a trait."""
-    made = parts_of(make, task)
-    if made is None or not issubclass(made[0], ServiceAgendaUser):
+    made = _service_user(task, make)
+    if made is None:
         raise ConfigError(
             f"user.traits: the rule-based users of {task.domain} are no agenda users of a service, and have no traits. "
             "Set user.traits=easy, or let a model play the user (user.kind=llm)."
