@@ -17,6 +17,7 @@ from muarl.cli.options import OLD, RUN, WORDS, given, in_runs, settings_of
 APART = {
     "--agent": "the one that is evaluated; further ones that a user is checked with",
     "--domain": "of replay and score: a benchmark's domain, such as airline",
+    "--guard": "of serve: the domain whose rules hold; of eval: the environment is known",
     "--name": "of serve: the model's, for clients; of seeds: the experiment's",
     "--rules": "a file of audit rules; names of rules that a proxy goes by",
     "--tools": "who plays them; print them",
