@@ -131,6 +131,7 @@ async def _chat(
             user_name=make_user.name,
             rules=place.rules,
             system=place.system_prompt(task),
+            faults=place.faults.of_episode(seed, spared=place.transfer_tools) if place.faults else None,
         )
     finally:
         for endpoint in endpoints.values():
