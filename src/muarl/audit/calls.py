@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from muarl.audit.consent import commands, is_proposal, names_action
 from muarl.language.acts import asks_to_go_ahead
 from muarl.language.consent import changes_request, denies, is_affirmative
-from muarl.types.chat import Message, ToolCall
+from muarl.types.chat import Message, ToolCall, ToolFault
 
 KindOf = Callable[[str], str]
 
@@ -21,7 +21,8 @@ BACK = 2
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One of the agent's tool calls and how it went. ``index``: of the message that carries it. ``result``: its text,
-    None if none was recorded. ``consented`` is None for calls that are no successful write.
+    None if none was recorded. ``consented`` is None for calls that are no write that was carried out. ``fault``: what
+    made an error of it, where a system failed.
 
     ``proposals``: what the user's latest message answers, the newest first: the agent's last words and, where those
     only ask whether to go ahead, the ones before. ``answer``: that message, ``answered`` its index; ``fresh`` is False
@@ -38,6 +39,7 @@ class CallRecord:
     answer: str | None = None
     answered: int = -1
     fresh: bool = True
+    fault: ToolFault | None = None
 
     @property
     def ok(self) -> bool:
@@ -46,7 +48,7 @@ class CallRecord:
 
     @property
     def wrote(self) -> bool:
-        """True for a successful write."""
+        """True for a write that was carried out, whatever the answer said."""
         return self.consented is not None
 
 
@@ -78,14 +80,16 @@ def agent_calls(
                 kind = _kind(call, kind_of)
                 error = call.invalid is not None or (result is not None and result.error)
                 consented = None
-                if kind == "write" and result is not None and not error:
+                fault = None if result is None else result.failed
+                if kind == "write" and result is not None and (not error or (fault is not None and fault.ran)):
                     words = (spoken or {}).get(call.name, ())
                     asked = _Asked(proposals, answer)
                     consented = asked.agreed(call, words) or before.still(call, words, answer)
-                    said.clear()
+                    if not error:  # else the same yes holds for another try
+                        said.clear()
                 text = result.content if result else None
                 records.append(
-                    CallRecord(index, call, text, error, kind, consented, proposals, answer, answered, fresh)
+                    CallRecord(index, call, text, error, kind, consented, proposals, answer, answered, fresh, fault)
                 )
     return records
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
 from muarl.accounts.statistics import Estimate
@@ -75,10 +76,42 @@ def domains(summary: AuditSummary) -> list[Row]:
     return rows + [(f"{layer}: no violation", *(share_text(part.clean(layer)) for part in parts)) for layer in clean]
 
 
+def faults(kinds: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """(kind of fault, episodes, success, faults, calls failed, and of those: made again, told of, handed over; and of the
+    writes that timed out: looked at first, repeated blindly). ``kinds``: as ``FaultCount.to_json`` has them."""
+    rows: list[Row] = []
+    for kind, counts in sorted(kinds.items()):
+        n = {name: v if isinstance(v := counts.get(name), int) else 0 for name in FAULT_COUNTS}
+        of_failed = (f"{n[name]} of {n['failed']}" if n["failed"] else "" for name in FAULT_COUNTS[5:8])
+        of_writes = (
+            f"{n[name]} of {n['timed_out_writes']}" if n["timed_out_writes"] else "" for name in FAULT_COUNTS[8:10]
+        )
+        success = f"{n['successes'] / n['scored']:.1%}" if n["scored"] else "not scored"
+        rows.append((kind.replace("_", " "), str(n["episodes"]), success, str(n["faults"]), *of_failed, *of_writes))
+    return rows
+
+
+FAULT_COUNTS = (
+    "episodes", "scored", "successes", "faults", "failed", "tried_again", "told", "handed_over", "checked",
+    "repeated_blindly", "timed_out_writes",
+)  # fmt: skip
+"""The counts of a kind of fault (``FaultCount``)."""
+
 HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
     "headline": ("figure", "share", "95% interval"),
     "layers": ("layer", ShownColumn("question"), "without violation", "95% interval"),
     "rules": ("layer", ShownColumn("rule", whole=True), ShownColumn("severity"), "findings", "episodes", "share"),
+    "faults": (
+        ShownColumn("fault", whole=True),
+        "episodes",
+        "success",
+        "faults",
+        "made again",
+        "told of",
+        "handed over",
+        "looked at first",
+        "repeated blindly",
+    ),
     "worst": (
         "severity",
         ShownColumn("rule", whole=True),
@@ -94,6 +127,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True
     """The tables by name; without ``detailed`` only the headline and the layers, without ``figures`` all but those."""
     shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
     shown["domains"] = domains(summary)
+    shown["faults"] = faults({kind: counts.to_json() for kind, counts in summary.faults.items()})
     if detailed:
         shown |= {"rules": rules(summary), "worst": worst(summary)}
     heads = HEADS | {"domains": ("by domain", *sorted(summary.by_domain))}
@@ -107,7 +141,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True
 def markdown(summary: AuditSummary) -> str:
     """The section of an evaluation's report.md."""
     shown = {name: to_markdown(replace(found, title="")) for name, found in tables(summary).items()}
-    parts = ["## Audit\n", *(shown[name] for name in ("headline", "layers", "domains") if name in shown)]
+    parts = ["## Audit\n", *(shown[name] for name in ("headline", "layers", "domains", "faults") if name in shown)]
     if summary.rules:
         parts += [shown["rules"], "Some of the findings; findings.jsonl has them all.\n", shown.get("worst", "")]
     else:

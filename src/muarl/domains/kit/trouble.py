@@ -134,13 +134,15 @@ def looks_of(request: Request, seen: Mapping[str, Any]) -> list[Look]:
 
 
 def holds(value: Any, arguments: Mapping[str, Any]) -> bool:
-    """Whether a record within a result has two or more of these arguments as fields, and none with another value."""
+    """Whether a record within a result has two or more of these arguments as fields, or one that is a date, a time or
+    an id, and none with another value."""
     if isinstance(value, list):
         return any(holds(one, arguments) for one in value)
     if not isinstance(value, Mapping):
         return False
     shared = [name for name in arguments if name in value]
-    if len(shared) >= 2 and all(same(value[name], arguments[name]) for name in shared):
+    telling = len(shared) >= 2 or any(isinstance(value[name], str) and re.search(r"\d", value[name]) for name in shared)
+    if telling and all(same(value[name], arguments[name]) for name in shared):
         return True
     return any(holds(one, arguments) for one in value.values())
 
