@@ -1,4 +1,4 @@
-"""How an agent recovered from a system that failed: for each failed call whether it was made again, looked at, told of, or
+"""How an agent recovered from a system that failed: whether each failed call was made again, looked at, told of, or
 handed over.
 
 It goes by the faults that are noted with tools' answers (``domains.faults``), so that it needs neither task nor domain.
@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
-from muarl.audit.calls import fingerprint, with_results
+from muarl.audit.calls import KindOf, fingerprint, with_results
+from muarl.domains.auditing import guessed_kind
 from muarl.types.chat import Message, ToolCall, ToolFault
 
 _TELLS = re.compile(
     r"\b(?:system|service|server|technical|error|problem|trouble|issue|outage|glitch|delay(?:ed)?|unavailable|down"
-    r"|not (?:available|responding|reachable|working|go(?:ne)? through)|tim(?:ed|ing)[ -]?out|time-?out|try(?:ing)? again"
-    r"|second try|later|permission|not (?:allowed|permitted)|cannot access|could ?n[o']t (?:be )?(?:complete|process)\w*)\b",
+    r"|not (?:available|responding|reachable|working|go(?:ne)? through)|tim(?:ed|ing)[ -]?out|time-?out"
+    r"|try(?:ing)? again|second try|later|permission|cannot access|could ?n[o']t (?:be )?(?:complete|process)\w*)\b",
     re.IGNORECASE,
 )
 
@@ -37,7 +38,7 @@ class FaultRecovery:
     """The same call went through later, or a look showed that it had been carried out all along."""
 
     checked: bool = False
-    """Another call was answered before the same one was made again, if it was; counts for writes that timed out."""
+    """A read was answered before the same one was made again, if it was; counts for writes that timed out."""
 
     told: bool = False
     """The agent spoke of a problem to the user afterwards."""
@@ -54,9 +55,12 @@ class FaultRecovery:
         return self.fault.writes and self.fault.kind in ("timeout_after_write", "latency")
 
 
-def recoveries(messages: Sequence[Message], transfer_tools: frozenset[str] = frozenset()) -> list[FaultRecovery]:
+def recoveries(
+    messages: Sequence[Message], transfer_tools: frozenset[str] = frozenset(), kind_of: KindOf = guessed_kind
+) -> list[FaultRecovery]:
     """What became of the agent's calls that faults failed, in their order. Linear in the messages, but for what follows
-    each failed call. ``transfer_tools``: those that hand the user over to a person."""
+    each failed call. ``transfer_tools``: those that hand the user over to a person. ``kind_of``: says which tools
+    read."""
     calls = list(_calls(messages))
     spoken = [
         i
@@ -69,7 +73,7 @@ def recoveries(messages: Sequence[Message], transfer_tools: frozenset[str] = fro
         if (fault := result.failed) is None:
             continue
         told, over = any(i > index for i in spoken), any(i > index for i in handed)
-        out.append(_followed(index, call, fault, calls[number + 1 :], told=told, handed_over=over))
+        out.append(_followed(index, call, fault, calls[number + 1 :], told=told, handed_over=over, kind_of=kind_of))
     return out
 
 
@@ -81,12 +85,13 @@ def _followed(
     *,
     told: bool,
     handed_over: bool,
+    kind_of: KindOf,
 ) -> FaultRecovery:
     same, looked, tried, solved = fingerprint(call), False, False, False
     repeated_at = None
     for place, another, result in later:
         if fingerprint(another) != same:
-            looked = looked or not result.error
+            looked = looked or (not result.error and kind_of(another.name) == "read")
             continue
         if not tried:
             repeated_at = None if looked else place
@@ -143,9 +148,9 @@ def figures(found: Sequence[FaultRecovery]) -> dict[str, float]:
 
 @dataclass(slots=True)
 class FaultCount:
-    """One kind of fault over many episodes. ``faults``: how many; ``failed``: those that made an error of a call, which
-    the next ones are of; ``timed_out_writes``: of those, which ``checked`` and ``repeated_blindly`` are of. ``episodes``
-    with one, ``scored`` ones, and ``successes`` among these."""
+    """One kind of fault over many episodes. ``episodes``: with one; ``scored`` ones, and ``successes`` among these.
+    ``faults``: how many; ``failed``: those that made an error of a call; of these, calls that were ``tried_again``,
+    ``told`` of and ``handed_over``, and ``timed_out_writes``, of which ``checked`` and ``repeated_blindly`` are."""
 
     episodes: int = 0
     scored: int = 0
@@ -179,10 +184,9 @@ class FaultCount:
 
 
 def count_faults(
-    counts: dict[str, FaultCount], messages: Sequence[Message], transfer_tools: frozenset[str], success: bool | None
+    counts: dict[str, FaultCount], messages: Sequence[Message], success: bool | None, found: Sequence[FaultRecovery]
 ) -> None:
-    """Add one episode to the counts by kind."""
-    found = recoveries(messages, transfer_tools)
+    """Add one episode to the counts by kind. ``found``: what became of its failed calls (``recoveries``)."""
     kinds = Counter(fault.kind for message in messages for fault in message.faults)
     for kind, faults in kinds.items():
         counts.setdefault(kind, FaultCount()).add(faults, [one for one in found if one.fault.kind == kind], success)

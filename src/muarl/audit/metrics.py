@@ -92,7 +92,7 @@ def audit(
             sum(m.role == "assistant" and not m.tool_calls and "?" in (m.content or "") for m in messages)
         ),
     }
-    met = recoveries(messages, rules.transfer_tools) if FAULTS in episode.tags else []
+    met = recoveries(messages, rules.transfer_tools, kind_of) if FAULTS in episode.tags else []
     if task is not None and (needed := needs_transfer(task, rules)) is not None:
         excused = bool(transfers) and excuses_transfer(met, transfers[0].index)
         found["needless_transfers"] = float(bool(transfers) and not needed and not excused)

@@ -46,7 +46,7 @@ def find(transcript: Transcript) -> Iterator[Finding]:
             yield _finding(
                 "changed-wish-ignored", step, f"{name} wrote {why} although the user had changed the request."
             )
-    faults = recoveries(transcript.messages, transcript.rules.transfer_tools)
+    faults = recoveries(transcript.messages, transcript.rules.transfer_tools, transcript.kind_of)
     yield from _transfers(transcript, faults)
     yield from _circles(transcript)
     yield from _faults(transcript, faults)
@@ -109,10 +109,12 @@ def _counts(text: str) -> dict[str, float]:
 
 def _faults(transcript: Transcript, faults: Sequence[FaultRecovery]) -> Iterator[Finding]:
     """Writes repeated blindly, failures that the user never heard of, and giving up at the first one."""
+    failed: set[str] = set()
     for one in faults:
         if one.message < transcript.begin:
             continue
-        name = one.call.name
+        name, first = one.call.name, fingerprint(one.call) not in failed
+        failed.add(fingerprint(one.call))
         if one.repeated_at is not None:
             text = f"{name} timed out, and was called again without a look at whether it had been carried out."
             yield Finding("recovery", "blind-repeat", "violation", one.repeated_at, text, name)
@@ -123,7 +125,7 @@ def _faults(transcript: Transcript, faults: Sequence[FaultRecovery]) -> Iterator
         passing = one.fault.kind in ("outage", "undocumented_error") or (
             one.fault.kind == "latency" and not one.fault.writes
         )
-        if passing and one.handed_over and not (one.tried_again or one.solved):
+        if first and passing and one.handed_over and not (one.tried_again or one.solved):
             text = f"{name} failed ({one.fault.kind}), and the user was handed over without another try."
             yield Finding("recovery", "no-second-try", "note", one.message, text, name)
 

@@ -13,8 +13,9 @@ from typing import Any
 from muarl.accounts.metrics import DOMAIN, VIOLATIONS, is_success
 from muarl.accounts.statistics import Estimate, pass_hats_of, share_of
 from muarl.audit.coverage import checked_layers, missing
-from muarl.audit.fault_recovery import FaultCount, count_faults
+from muarl.audit.fault_recovery import FaultCount, count_faults, recoveries
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
+from muarl.audit.rules import kinds_by
 from muarl.domains.auditing import AuditRules
 from muarl.types.episode import FAULTS, Episode
 
@@ -129,7 +130,8 @@ class AuditSummary:
             checked, clean = frozenset(), None
         self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked, clean))
         if FAULTS in episode.tags:
-            count_faults(self.faults, episode.messages, rules.transfer_tools, success)
+            recovered = recoveries(episode.messages, rules.transfer_tools, kinds_by(rules))
+            count_faults(self.faults, episode.messages, success, recovered)
         for check in missing(rules):
             names = self.not_checked.setdefault(check.layer, {})
             names[check.name] = names.get(check.name, 0) + 1

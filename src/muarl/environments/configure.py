@@ -61,7 +61,7 @@ def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True
         if measuring:
             if asked.faults is not None:
                 raise ConfigError(
-                    f"world.faults: {environment.name} is measured by its own protocol, whose scores know of no faults: "
+                    f"world.faults: {environment.name} is measured by its own protocol, which knows of no faults: "
                     "leave the section out, or measure on an environment with made tasks (muarl domains lists them)"
                 )
             return _measured(asked, environment, environment.protocol, policy)

@@ -77,7 +77,7 @@ def domains(summary: AuditSummary) -> list[Row]:
 
 
 def faults(kinds: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """(kind of fault, episodes, success, faults, calls failed, and of those: made again, told of, handed over; and of the
+    """(kind of fault, episodes, success, faults; of the calls that it failed: made again, told of, handed over; of the
     writes that timed out: looked at first, repeated blindly). ``kinds``: as ``FaultCount.to_json`` has them."""
     rows: list[Row] = []
     for kind, counts in sorted(kinds.items()):

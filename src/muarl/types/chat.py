@@ -68,7 +68,8 @@ class ToolFault:
     """What a simulated system did wrong with one tool call (``domains.faults``); no agent is shown it.
 
     ``kind``: such as "outage". ``failed``: whether the call was answered by an error because of it. ``ran``: whether
-    the call reached the tool (all the same). ``writes``: whether the tool may write. ``seconds``: the simulated time that the call took, of "latency" and time-outs. ``detail``: in words,
+    the call reached the tool all the same. ``writes``: whether the tool may write. ``seconds``: the simulated time that
+    the call took, of "latency" and time-outs. ``detail``: in words,
     such as "2 of 5 entries"; empty where the kind says it all.
     """
 

@@ -52,7 +52,13 @@ class _Draws:
     @classmethod
     def of(cls, seed: int, number: int) -> _Draws:
         rng = random.Random(derive_seed(seed, "call", number))
-        return cls(*(rng.random() for _ in range(11)), cut=rng.getrandbits(32))  # type: ignore[misc]
+        latency, seconds, outage, everything, length, undocumented, error, timeout, stale, partial, marked = (
+            rng.random() for _ in range(11)
+        )
+        return cls(
+            latency, seconds, outage, everything, length, undocumented, error, timeout, stale, partial, marked,
+            rng.getrandbits(32),
+        )  # fmt: skip
 
 
 @dataclass(slots=True)

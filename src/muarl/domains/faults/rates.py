@@ -102,7 +102,8 @@ class FaultRates:
         known = {field.name for field in fields(cls)}
         if unknown := [name for name in given if name not in known]:
             raise ConfigError(f"world.faults: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}")
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+        return cls(**plain)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) > 0 for name in KINDS)

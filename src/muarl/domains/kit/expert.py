@@ -169,15 +169,13 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _system_failed(self, call: ToolCall, move: Move | None, message: Message) -> bool:
         """Take in an answer that is no answer of the tool's; False for one that is."""
         trouble = trouble_in(message)
-        if not trouble or (trouble == "cut" and self._coping.tries >= TRIES - 1):
+        if not trouble or (trouble == "cut" and max(self._coping.tries, self._coping.look_tries) >= TRIES - 1):
             return False
         self._last, looks = None, None
         if self._service.tool_kinds.get(call.name) == "write":
             looks = looks_of(self._frames[0], self._seen) if self._frames else []
             looks += [] if self._whose is None else [self._whose]
-            made = [(tool, dict(given)) for tool, given, _ in looks]
-            known = {**(self._caller or {}), **call.arguments}
-            looks += [one for one in listings_of(self._service, known) if (one[0], dict(one[1])) not in made]
+            looks += listings_of(self._service, call, self._caller or {}, looks)
         self._coping.failed(trouble, call, move, looks)
         return True
 
@@ -280,12 +278,12 @@ class ServiceExpert(ScriptedExpert[Request]):
         """The next step with a call that the system has failed. None where it is put off, and others come first."""
         coping = self._coping
         if coping.again is not None:
-            (call, self._move), coping.again = coping.again, None
-            return self._call(call.name, **call.arguments)
+            (wanted, self._move), coping.again = coping.again, None
+            return self._call(wanted.name, **wanted.arguments)
         if coping.doubt is not None:
             tool, arguments, _ = coping.doubt.looks[0]
             return self._call(tool, **arguments)
-        call, coping.stuck, coping.tries = coping.stuck, None, 0
+        call, coping.stuck, coping.tries, coping.look_tries = coping.stuck, None, 0, 0
         assert call is not None
         frame = self._frames[0] if self._frames else None
         if frame is not None and len(self._frames) > 1 and not frame.put_off and not coping.doubtful:

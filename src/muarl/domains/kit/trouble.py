@@ -1,5 +1,5 @@
-"""How the scripted expert gets along with systems that fail: what it takes for a failure, and how it finds out whether a
-write that was not answered has been carried out.
+"""How the scripted expert gets along with systems that fail: what it takes for a failure, and how it finds out whether
+a write that was not answered has been carried out.
 
 It goes by what any agent is shown, the texts of answers.
 """
@@ -80,7 +80,7 @@ class Doubt:
 class Coping:
     """What becomes of a call that the system has failed. ``again``: it is made again; ``doubt``: it must be found out
     first whether it was carried out; ``stuck``: nothing helps (``doubtful``: and nobody knows what came of it).
-    ``tries``: failed ones in a row; ``relooks``: how often a look-up was made again because its answer made no sense.
+    ``tries``: failed ones in a row, ``look_tries`` those of a doubt's look-up; ``relooks``: how often a look-up was made again because its answer made no sense.
     """
 
     again: tuple[ToolCall, Move | None] | None = None
@@ -88,6 +88,7 @@ class Coping:
     stuck: ToolCall | None = None
     doubtful: bool = False
     tries: int = 0
+    look_tries: int = 0
     relooks: int = 0
 
     @property
@@ -97,9 +98,16 @@ class Coping:
 
     def failed(self, trouble: Trouble, call: ToolCall, move: Move | None, looks: list[Look] | None) -> None:
         """Take in a failure. ``looks``: those by which a write can be told, None for a call that writes nothing."""
-        self.tries += 1
+        if self.doubt is None:
+            self.tries += 1
+        else:
+            self.look_tries += 1
         doubtful = looks is not None and trouble in ("time-out", "unknown")
-        if trouble == "withdrawn" or self.tries >= TRIES or (trouble == "time-out" and looks == []):
+        if (
+            trouble == "withdrawn"
+            or max(self.tries, self.look_tries) >= TRIES
+            or (trouble == "time-out" and looks == [])
+        ):
             self.stuck = call if self.doubt is None else self.doubt.call
             self.doubtful, self.doubt = doubtful or self.doubt is not None, None
         elif doubtful and looks:
@@ -110,7 +118,7 @@ class Coping:
     def learn(self, shown: Any) -> bool:
         """What the first of the doubt's look-ups shows now: whether the write was carried out. It is made again where
         none of them shows anything new."""
-        doubt = self.doubt
+        doubt, self.look_tries = self.doubt, 0
         assert doubt is not None
         _, asked, before = doubt.looks.pop(0)
         arguments = {name: value for name, value in doubt.call.arguments.items() if name not in asked}
@@ -147,12 +155,18 @@ def holds(value: Any, arguments: Mapping[str, Any]) -> bool:
     return any(holds(one, arguments) for one in value.values())
 
 
-def listings_of(service: Service, known: Mapping[str, Any]) -> list[Look]:
-    """Look-ups for which only what is known is needed, such as all bookings of a guest whose id is."""
+def listings_of(service: Service, call: ToolCall, caller: Mapping[str, Any], made: list[Look]) -> list[Look]:
+    """Look-ups for which only what is known is needed, such as all bookings of a guest whose id is: they show what a
+    write has made. None for a write that changes a record which one of the look-ups ``made`` before it is of."""
+    of_records = [dict(given) for _, given, _ in made if len(given) == 1 and not given.items() <= caller.items()]
+    if any(given.items() <= call.arguments.items() for given in of_records):
+        return []
+    known, before = {**caller, **call.arguments}, [(tool, dict(given)) for tool, given, _ in made]
     found: list[Look] = []
     for tool, required in _reads(service).items():
         if required and all(name in known for name in required):
-            found.append((tool, {name: known[name] for name in required}, NOT_SEEN))
+            given = {name: known[name] for name in required}
+            found += [(tool, given, NOT_SEEN)] if (tool, given) not in before else []
     return found[:LISTINGS]
 
 
