@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ def episode(*lines: Any, reward: float = 1.0) -> Episode:
         kinds[fault.kind] = kinds.get(fault.kind, 0) + 1
     return Episode(
         "e", "t", "toy", [Turn(m) for m in messages], StopReason.USER_STOP,
-        verdict=Verdict(reward), tags={"faults": kinds},
+        verdict=Verdict(reward), tags={"system_faults": kinds},
     )  # fmt: skip
 
 
@@ -170,7 +171,7 @@ def test_the_summary_has_a_row_for_each_kind() -> None:
     counts = summary.to_json()["faults"]
     (row,) = fault_rows(counts)
     assert row[:4] == ("timeout after write", "2", "100.0%", "2")
-    assert row[4:] == ("1 of 2", "1 of 2", "0 of 2", "1 of 2", "1 of 2")
+    assert row[4:] == ("1/2", "1/2", "0/2", "1/2", "1/2")
     assert "faults" not in AuditSummary().to_json()
 
 
@@ -181,3 +182,26 @@ def test_counts_take_every_fault_of_an_episode() -> None:
     count_faults(counts, messages, None, recoveries(messages))
     assert (counts["outage"].episodes, counts["outage"].faults, counts["outage"].failed) == (1, 2, 2)
     assert (counts["latency"].faults, counts["latency"].failed, counts["latency"].scored) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("text", ['{"guest_id_v2": "G-1", "name": "Ann"}', "guest_id_v2 G-1; name Ann"])
+def test_audits_read_results_under_the_names_that_their_rules_know(text: str) -> None:
+    asks = AuditRules(auth_tools=frozenset({"identify"}), person="guest_id", kinds={"get": "read", "identify": "read"})
+    renamed = ToolFault("renamed_field", ran=True, detail="guest_id")
+    messages = [
+        Message("assistant", None, (ToolCall("1", "identify", {"name": "Ann"}),)),
+        Message("tool", text, (), None, "1", "identify", faults=(renamed,)),
+        Message("assistant", None, (ToolCall("2", "get", {"guest_id": "G-1"}),)),
+        Message("tool", "ok", (), None, "2", "get"),
+    ]
+    told = Episode("e", "t", "toy", [Turn(m) for m in messages], StopReason.USER_STOP, tags={"system_faults": {}})
+    assert audit(told, None, lambda name: asks.kinds[name], asks)["foreign_access"] == 0.0
+    assert told.messages[1].content == text
+
+
+def test_a_tools_own_error_after_failures_of_the_system_is_its_first() -> None:
+    own = Message("tool", "Error: no such order", (), None, "9", "look", error=True)
+    lines = talk(("look", LOOK_DOWN), ("look", LOOK_DOWN), "look", "A: There is no such order.")
+    lines[5] = replace(own, tool_call_id=lines[5].tool_call_id)
+    told = Episode("e", "t", "toy", [Turn(m) for m in lines], StopReason.USER_STOP)
+    assert not any(f.rule == "repeated-failing-call" for f in audit_episode(told, rules=RULES, kind_of=kind_of))

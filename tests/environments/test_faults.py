@@ -52,7 +52,7 @@ def test_where_it_is_off_episodes_have_no_trace_of_it(off: FaultRates | None) ->
     environment, tasks = tasks_of("hotel-generated", 4)
     rows = plain(played(environment, tasks, off))
     assert rows == plain(asyncio.run(play_tasks(environment, environment.place().expert_agent(), tasks)))
-    assert not any("faults" in row["tags"] for row in rows)
+    assert not any("system_faults" in row["tags"] for row in rows)
     assert not any("faults" in turn["message"] for row in rows for turn in row["turns"])
     assert not any("failed_calls" in row["verdict"]["audit"] for row in rows)
 
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_faults_whoever_plays_beside() -> None:
     assert whole == plain(played(environment, tasks, SOME, rollouts=2, seed=3, concurrency=1))
     assert whole[4:] == plain(played(environment, tasks[2:], SOME, rollouts=2, seed=3))  # as a resumed run has it
     assert whole != plain(played(environment, tasks, SOME, rollouts=2, seed=4))
-    assert sum(bool(row["tags"]["faults"]) for row in whole) > 4
+    assert sum(bool(row["tags"]["system_faults"]) for row in whole) > 4
 
 
 def test_faults_are_noted_with_the_results_and_kept_in_files() -> None:
@@ -71,7 +71,7 @@ def test_faults_are_noted_with_the_results_and_kept_in_files() -> None:
     for episode in played(environment, tasks, SOME):
         again = Episode.from_json(episode.to_json())
         noted = [fault.kind for message in again.messages for fault in message.faults]
-        assert {kind: noted.count(kind) for kind in noted} == again.tags["faults"]
+        assert {kind: noted.count(kind) for kind in noted} == again.tags["system_faults"]
         assert set(noted) <= KINDS.keys()
 
 

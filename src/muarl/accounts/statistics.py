@@ -224,7 +224,7 @@ def by_trait(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
 
 def by_fault(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
     """Success of the episodes that met each kind of fault, and of those that met none; empty where no world could fail
-    (the tag "faults": domains/faults). An episode with several kinds counts with each."""
+    (the tag "system_faults": domains/faults). An episode with several kinds counts with each."""
     met = [(e, kinds) for e in episodes if isinstance(kinds := e.tags.get(FAULTS), Mapping)]
     parts = {kind: [e for e, own in met if own.get(kind)] for kind in sorted({str(k) for _, own in met for k in own})}
     parts |= {"none": unharmed} if (unharmed := [e for e, own in met if not own]) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muarl.audit.consent import commands, is_proposal, names_action
 from muarl.language.acts import asks_to_go_ahead
@@ -133,6 +133,22 @@ def _kind(call: ToolCall, kind_of: KindOf) -> str:
         return kind_of(call.name)
     except Exception:  # an unknown tool may be answered by any lookup error: it wrote nothing
         return "generic"
+
+
+def as_documented(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages with the fields of results under the names that rules know them by, where a simulated new version of
+    a tool has renamed them."""
+    if not any(fault.kind == "renamed_field" for message in messages for fault in message.faults):
+        return messages
+    from muarl.domains.faults.answers import restored  # few conversations need it
+
+    out = []
+    for message in messages:
+        for name in (fault.detail for fault in message.faults if fault.kind == "renamed_field"):
+            body, mark, rest = (message.content or "").partition("\n[truncated: ")
+            message = replace(message, content=restored(body, name) + mark + rest)
+        out.append(message)
+    return out
 
 
 def with_results(messages: Sequence[Message], index: int) -> list[tuple[ToolCall, Message | None]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muarl.audit.calls import CallRecord, KindOf, agent_calls, repeated_calls
+from muarl.audit.calls import CallRecord, KindOf, agent_calls, as_documented, repeated_calls
 from muarl.audit.facts import persons_in
 from muarl.audit.fault_recovery import excuses_transfer, figures, recoveries
 from muarl.domains.auditing import UNDECLARED, AuditRules, LiveWorld
@@ -75,7 +75,7 @@ def audit(
 
     ``kind_of`` maps a tool's name to "read", "write" or "generic" (``Domain.kind_of``).
     """
-    messages = episode.messages
+    messages = as_documented(episode.messages)
     records = agent_calls(messages, kind_of, rules.spoken)
     writes = [r for r in records if r.consented is not None]
     unasked = sum(not r.consented for r in writes if r.call.name not in rules.free_writes)

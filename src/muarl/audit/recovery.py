@@ -175,7 +175,7 @@ def _circles(transcript: Transcript) -> Iterator[Finding]:
         if not record.error:
             failed.clear()
             continue
-        key = fingerprint(record.call)
+        key = f"{fingerprint(record.call)} {record.fault is not None}"
         failed[key] += 1
         passing = record.fault is not None and record.fault.detail != "for good"
         if failed[key] == (most := PATIENCE if passing else AGAIN):

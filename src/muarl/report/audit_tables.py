@@ -82,9 +82,9 @@ def faults(kinds: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     rows: list[Row] = []
     for kind, counts in sorted(kinds.items()):
         n = {name: v if isinstance(v := counts.get(name), int) else 0 for name in FAULT_COUNTS}
-        of_failed = (f"{n[name]} of {n['failed']}" if n["failed"] else "" for name in FAULT_COUNTS[5:8])
+        of_failed = (f"{n[name]}/{n['failed']}" if n["failed"] else "" for name in FAULT_COUNTS[5:8])
         of_writes = (
-            f"{n[name]} of {n['timed_out_writes']}" if n["timed_out_writes"] else "" for name in FAULT_COUNTS[8:10]
+            f"{n[name]}/{n['timed_out_writes']}" if n["timed_out_writes"] else "" for name in FAULT_COUNTS[8:10]
         )
         success = f"{n['successes'] / n['scored']:.1%}" if n["scored"] else "not scored"
         rows.append((kind.replace("_", " "), str(n["episodes"]), success, str(n["faults"]), *of_failed, *of_writes))
@@ -106,11 +106,11 @@ HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
         "episodes",
         "success",
         "faults",
-        "made again",
-        "told of",
+        "again",
+        "told",
         "handed over",
-        "looked at first",
-        "repeated blindly",
+        "looked",
+        "blindly",
     ),
     "worst": (
         "severity",

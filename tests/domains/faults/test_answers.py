@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muarl.domains.faults.answers import cut, field_to_rename, renamed
+from muarl.domains.faults.answers import cut, field_to_rename, renamed, restored
 from muarl.domains.kit import compact
 
 ROWS = [{"id": "B-1", "nights": 2}, {"id": "B-2", "nights": 3}, {"id": "B-3", "nights": 1}]
@@ -48,6 +48,7 @@ def test_a_field_gets_another_name_and_keeps_its_value(write: Any) -> None:
     assert name in ("status", "nights")
     read = compact.read(renamed(text, "status") or "")
     assert read == {"status_v2": "open", "nights": 2}
+    assert restored(renamed(text, "status") or "", "status") == text
 
 
 def test_all_records_of_a_list_are_renamed_and_ids_never() -> None:

@@ -28,14 +28,14 @@ def played(faults: FaultRates, name: str = "hotel-generated", count: int = 20) -
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "partial"])
 def test_under_a_fault_now_and_then_it_solves_what_it_solves_without(kind: str) -> None:
     episodes = played(FaultRates(**{kind: 0.1}))
-    hit = [e for e in episodes if e.tags["faults"]]
+    hit = [e for e in episodes if e.tags["system_faults"]]
     assert sum(e.reward for e in episodes) >= len(episodes) - 1
     assert hit or kind == "stale_read"
 
 
 def test_it_looks_again_at_an_answer_that_says_it_is_cut() -> None:
     episodes = played(FaultRates(partial=0.3), count=30)
-    assert sum(bool(e.tags["faults"]) for e in episodes) > 3 and all(e.reward == 1 for e in episodes)
+    assert sum(bool(e.tags["system_faults"]) for e in episodes) > 3 and all(e.reward == 1 for e in episodes)
 
 
 def test_it_never_repeats_a_write_blindly_and_tells_the_customer() -> None:
@@ -51,7 +51,7 @@ def test_it_hands_over_with_a_summary_where_nothing_helps() -> None:
     for episode in episodes:
         calls = [call for m in episode.messages for call in m.tool_calls]
         tried = [call for call in calls if not call.name.startswith("transfer")]
-        if episode.tags["faults"]:
+        if episode.tags["system_faults"]:
             assert episode.stop.value == "transfer" and len(tried) == 1
             assert tried[0].name.replace("_", " ") in calls[-1].arguments["summary"]
 

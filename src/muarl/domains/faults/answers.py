@@ -59,6 +59,18 @@ def renamed(text: str, name: str) -> str | None:
     return shown if in_json or compact.read(shown) == value else None
 
 
+def restored(text: str, name: str) -> str:
+    """The answer with the field of this name as it was called before it was ``renamed``."""
+    value, in_json = _parsed(text)
+    rows = [row for row in (value if isinstance(value, list) else [value]) if isinstance(row, dict)]
+    new = name + NEW_VERSION
+    for row in rows:
+        before = dict(row)
+        row.clear()
+        row.update({name if key == new else key: one for key, one in before.items()})
+    return text if isinstance(value, str) else json.dumps(value) if in_json else compact.write(value)
+
+
 def _new(key: str, name: str) -> str:
     return key + NEW_VERSION if key == name else key
 

@@ -80,7 +80,8 @@ class Doubt:
 class Coping:
     """What becomes of a call that the system has failed. ``again``: it is made again; ``doubt``: it must be found out
     first whether it was carried out; ``stuck``: nothing helps (``doubtful``: and nobody knows what came of it).
-    ``tries``: failed ones in a row, ``look_tries`` those of a doubt's look-up; ``relooks``: how often a look-up was made again because its answer made no sense.
+    ``tries``: failed ones in a row, ``look_tries`` those of a doubt's look-up; ``relooks``: how often a look-up was
+    made again because its answer made no sense.
     """
 
     again: tuple[ToolCall, Move | None] | None = None
