@@ -129,8 +129,8 @@ def _faults(audited: AuditOverview, head: str) -> Html | None:
     if not rows:
         return None
     note = (
-        "Episodes with a fault of the kind, and their success. Of the calls that it failed: made again, told of, handed "
-        "over after. Of the writes that timed out: looked at first, and repeated blindly."
+        "Episodes with a fault of the kind, and their success. Of the calls that it failed: made again, told of, "
+        "followed by a hand-over. Of the writes that timed out: looked at first, and repeated blindly."
     )
     title = f"Systems that fail: {head}" if head else "Systems that fail"
     return to_html(table(HEADS["faults"], rows, title=title, notes=[note], kind="audits"))
