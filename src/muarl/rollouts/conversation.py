@@ -67,7 +67,7 @@ async def run_episode(
     ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for this task.
     ``episode_id`` must be unique among live episodes. Timings are seconds: "agent", "user", "world", "total".
     ``before_agent`` is called whenever it is the agent's turn, and may copy the conversation (``Conversation.fork``).
-    ``faults``: what this episode's tools do wrong (``FaultRates.of_episode``), each noted with the message of its
+    ``faults``: what this episode's tools do wrong (``domains.faults``), each noted with the message of its
     result, and counted by kind in the tag "system_faults"; None: nothing.
 
     A failure outside the policy (InfrastructureError, or an unexpected exception of agent, user or world) gives an

@@ -147,8 +147,11 @@ class EpisodeRunner:
             user_seed = request.seed if request.user_seed is None else request.user_seed
             faults = None
             if self.faults:
+                from muarl.domains.faults.layer import FaultLayer  # most worlds never fail
+
                 handing_over = (self.rules or Rules()).transfer_tool(world.domain.tool_names())
-                faults = self.faults.of_episode(derive_seed(user_seed, "faults"), spared=filter(None, [handing_over]))
+                spared = () if handing_over is None else (handing_over,)
+                faults = FaultLayer(self.faults, derive_seed(user_seed, "faults"), spared=spared)
             user = self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user"))
             episode = await run_episode(
                 task,

@@ -19,7 +19,7 @@ CANCEL = ("cancel", {"order_id": "#W12"})
 
 
 def layer(seed: int = 0, *, spared: tuple[str, ...] = (), **rates: Any) -> FaultLayer:
-    return FaultRates(**rates).of_episode(seed, spared=spared)
+    return FaultLayer(FaultRates(**rates), seed, spared=spared)
 
 
 def ask(faults: FaultLayer, world: World, *calls: tuple[str, dict[str, Any]]) -> list[ToolResult]:

@@ -8,7 +8,7 @@ another did. The world itself knows nothing of faults, so that the reward is tha
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -73,10 +73,13 @@ class _ToolState:
 
 
 class FaultLayer:
-    """One episode's faults. ``answers`` takes the place of the world's own."""
+    """One episode's faults, a function of the seed and of the calls. ``answers`` takes the place of the world's own.
 
-    def __init__(self, rates: FaultRates, seed: int, spared: frozenset[str] = frozenset()) -> None:
-        self._rates, self._seed, self._spared = rates, seed, spared
+    ``spared``: tools that always work, such as the one that hands over.
+    """
+
+    def __init__(self, rates: FaultRates, seed: int, *, spared: Iterable[str] = ()) -> None:
+        self._rates, self._seed, self._spared = rates, seed, frozenset(spared)
         self._number = 0
         self._out = 0  # calls that still meet an outage of everything
         self._tools: dict[str, _ToolState] = {}

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muarl.basics.errors import ConfigError
-
-if TYPE_CHECKING:  # most worlds never fail
-    from muarl.domains.faults.layer import FaultLayer
 
 KINDS: Mapping[str, str] = {
     "latency": "the answer is slow; a call that takes longer than the limit times out, and is not carried out",
@@ -113,10 +110,3 @@ class FaultRates:
         there = list(known)
         if unknown := [name for name in self.tools if name not in there]:
             raise ConfigError(f"world.faults.tools: there is no tool {unknown[0]!r}; there are {', '.join(there)}")
-
-    def of_episode(self, seed: int, *, spared: Iterable[str] = ()) -> FaultLayer:
-        """What one episode's tools do wrong: a function of the seed and of the calls. ``spared``: tools that always
-        work, such as the one that hands over."""
-        from muarl.domains.faults.layer import FaultLayer
-
-        return FaultLayer(self, seed, frozenset(spared))
