@@ -26,7 +26,6 @@ SMALL = [
     "sft.demonstrations=12",
     "sft.warmup=0",
     "eval.tasks=4",
-    "eval.harder_users=[hard]",
 ]
 
 

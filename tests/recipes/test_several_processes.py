@@ -57,7 +57,7 @@ def ended(pools: list[ProcessPool]) -> bool:
 
 
 def test_a_quickstart_is_the_same_in_one_process_and_in_two(configure: Configure, pools: list[ProcessPool]) -> None:
-    more = ["rl.steps=2", "rl.eval_every=1", "eval.tasks=5", "rl.save_episodes=all"]
+    more = ["rl.steps=2", "rl.eval_every=1", "eval.tasks=5", "rl.save_episodes=all", "eval.harder_users=[hard]"]
     one = quickstart.run(configure(*more, name="one"))
     assert not pools
     two = quickstart.run(configure(*more, "engine.processes=2", name="two"))
@@ -68,7 +68,7 @@ def test_a_quickstart_is_the_same_in_one_process_and_in_two(configure: Configure
         strip = episodes if name != "demonstrations" else lambda run, name: (run / f"episodes/{name}.jsonl").exists()
         assert strip(two, name) == strip(one, name)
     assert phases(two) == phases(one)
-    for name in ("train-0001", "eval-after"):
+    for name in ("train-0001", "eval-after", "eval-hard"):
         ids = [[(e["id"], e["seed"], e["agent"], e["user"]) for e in episodes(run, name)] for run in (one, two)]
         assert ids[0] == ids[1]
     rows = [row for row in RunDirectory.at(two).read_metrics() if row["phase"] == "rl"]
@@ -113,10 +113,12 @@ def test_a_budget_lets_episodes_begin_as_there_is_room(configure: Configure, poo
 
 
 def test_an_evaluation_in_two_processes(configure: Configure, pools: list[ProcessPool]) -> None:
-    one = evaluate.run(configure("eval.tasks=6", "eval.trials=2", name="one"))
-    two = evaluate.run(configure("eval.tasks=6", "eval.trials=2", "engine.processes=2", name="two"))
-    (name,) = (path.stem for path in (one / "episodes").glob("*.jsonl"))
-    assert episodes(two, name) == episodes(one, name)
+    more = ["eval.tasks=6", "eval.trials=2", "eval.harder_users=[hard]"]
+    one = evaluate.run(configure(*more, name="one"))
+    two = evaluate.run(configure(*more, "engine.processes=2", name="two"))
+    for name in ("eval", "eval-hard"):
+        assert episodes(two, name) == episodes(one, name)
+    assert "withholding 0.9" in episodes(two, "eval-hard")[0]["user"]
     assert len(pools) == 1 and all(child is not None for child in pools[0]._children)
     pools[0].close()
     assert ended(pools)

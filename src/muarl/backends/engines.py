@@ -146,16 +146,17 @@ def policy_executor(
     concurrency: int,
     *,
     measuring: bool = False,
+    level: str | None = None,
 ) -> BoundedExecutor:
     """Plays the episodes of an evaluation on this machine: of the policy in the processes that its sampler has
     (``engine.processes``), else in this one, as those of an agent that a benchmark asks in a way of its own. ``users``:
-    those of ``eval_user``. ``measuring``: see ``places_of``."""
+    those of ``eval_user``; ``level``: as difficult as that (``UserConfig.at``). ``measuring``: see ``places_of``."""
     # Only a sampler of processes loads their module, and torch with it; scripted agents need neither.
     if compute.processes > 1 and compute.engine.kind == "torch" and "muarl.backends.processes" in sys.modules:
         from muarl.backends.processes import pool_executor
 
         one = places.everywhere(agent).same
-        pooled = pool_executor(one, places.name, concurrency, section="eval_user", measuring=measuring)
+        pooled = pool_executor(one, places.name, concurrency, section="eval_user", measuring=measuring, level=level)
         if pooled is not None:
             return pooled
     return local_executor(places, agent, users, concurrency)

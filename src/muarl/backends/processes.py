@@ -91,17 +91,24 @@ def _pool(compute: Compute, told: ToldRun, policy: Policy) -> ProcessPool:
 
 
 def pool_executor(
-    agent: Agent | None, places: str, concurrency: int, *, section: str, measuring: bool = False
+    agent: Agent | None,
+    places: str,
+    concurrency: int,
+    *,
+    section: str,
+    measuring: bool = False,
+    level: str | None = None,
 ) -> PoolExecutor | None:
     """Plays an agent's episodes in the processes that its sampler has; None where it has none. ``places``: their name,
-    which the children's must have, too. ``section``: that of the configuration which describes the users.
-    ``measuring``: see ``places_of``."""
+    which the children's must have, too. ``section``: that of the configuration which describes the users,
+    ``level``: as difficult as that (``UserConfig.at``). ``measuring``: see ``places_of``."""
     if not isinstance(agent, SampledAgent) or not isinstance(agent.sampler, PooledSampler):
         return None
     cast = {
         "environment": places,
         "measuring": measuring,
         "users": section,
+        "level": level,
         "agent": agent.name,
         "sampling": asdict(agent.sampling),
     }
@@ -128,7 +135,7 @@ class PolicyPlayers:
         self._chat = model_format(self._policy.tokenizer, config.model)
         self._engine: TorchEngine | None = None
         self._places: dict[bool, Places] = {}
-        self._users: dict[tuple[bool, str], ByPlace[UserFactory]] = {}
+        self._users: dict[tuple[bool, str, str | None], ByPlace[UserFactory]] = {}
         self._playing: dict[str, PlayEpisode] = {}
 
     async def take(self, version: int, *, fresh: bool) -> None:
@@ -149,7 +156,7 @@ class PolicyPlayers:
         names."""
         name = json.dumps(cast, sort_keys=True)
         if name not in self._playing:
-            measuring, section = bool(cast["measuring"]), str(cast["users"])
+            measuring, section, level = bool(cast["measuring"]), str(cast["users"]), cast["level"]
             places = self._places_of(measuring)
             if cast["environment"] != places.name:
                 raise ConfigError(
@@ -158,7 +165,7 @@ class PolicyPlayers:
                 )
             assert self._engine is not None
             agent = SampledAgent(self._engine, self._chat, Sampling(**cast["sampling"]), name=cast["agent"])
-            self._playing[name] = Player.of(places, agent, self._users_of(measuring, section)).play
+            self._playing[name] = Player.of(places, agent, self._users_of(measuring, section, level)).play
         return self._playing[name]
 
     def _places_of(self, measuring: bool) -> Places:
@@ -166,11 +173,13 @@ class PolicyPlayers:
             self._places[measuring] = places_of(self._config, measuring=measuring)
         return self._places[measuring]
 
-    def _users_of(self, measuring: bool, section: str) -> ByPlace[UserFactory]:
-        if (measuring, section) not in self._users:
+    def _users_of(self, measuring: bool, section: str, level: str | None) -> ByPlace[UserFactory]:
+        key = (measuring, section, level)
+        if key not in self._users:
             config = self._config.user if section == "user" else self._config.eval_user
-            self._users[measuring, section] = make_users(config, self._places_of(measuring))
-        return self._users[measuring, section]
+            config = config if level is None else config.at(level)
+            self._users[key] = make_users(config, self._places_of(measuring))
+        return self._users[key]
 
     async def aclose(self) -> None:
         """See ``Players``."""

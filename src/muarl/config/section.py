@@ -266,6 +266,10 @@ class UserConfig(Section):
         default_factory=GuardConfig, description="Looks at what the user says before it is sent."
     )
 
+    def at(self, level: str) -> UserConfig:
+        """These users, but as difficult as a name of TRAIT_LEVELS says."""
+        return self.model_copy(update={"traits": TraitsConfig.model_validate(TRAIT_LEVELS[level])})
+
     @model_validator(mode="after")
     def _llm_needs_endpoint(self) -> UserConfig:
         if self.kind == "llm" and (self.endpoint is None or not self.endpoint.model):

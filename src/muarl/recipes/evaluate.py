@@ -94,7 +94,9 @@ def run(config: RunConfig) -> Path:
         for level, others in harder.items() if found.end is RolloutEnd.COMPLETE else ():
             own, audited = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, found)
             audits.append(audited)
-            found = replace(found, harder={**found.harder, level: level_block(own, audited)})
+            agents, customers = found.harder_usage
+            usage = (sum((e.agent_usage for e in own), agents), sum((e.user_usage for e in own), customers))
+            found = replace(found, harder={**found.harder, level: level_block(own, audited)}, harder_usage=usage)
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
@@ -213,11 +215,14 @@ def _play_rest(
     label: str,
     budget: Budget,
     keep: Callable[[Episode], None],
+    level: str | None = None,
 ) -> RolloutEnd:
-    """Play what an evaluation still lacks; ``keep`` puts each episode into its results store."""
+    """Play what an evaluation still lacks; ``keep`` puts each episode into its results store. ``level``: of
+    ``eval.harder_users``, that of the users."""
     if not still:
         return RolloutEnd.COMPLETE
-    host = partial(policy_executor, Compute.of(config), measuring=True) if not config.eval.solo else local_executor
+    of_policy = partial(policy_executor, Compute.of(config), measuring=True, level=level)
+    host = local_executor if config.eval.solo else of_policy
     executor, before_now = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
     progress = context.progress
     return play_all(executor, still, progress, label, budget=budget, finished_before=before_now, final=keep)[1]
@@ -240,7 +245,8 @@ def _with_harder_users(
     label = label_of(level)
     results = ResultsStore(context.folder, name_of(level), phase=label)
     results.check(requests, agent.name, users.name, former=former_name(config.eval))
-    spent = results.spent + sum((e.agent_usage + e.user_usage for e in first.episodes), first.judged)
+    before = sum((e.agent_usage + e.user_usage for e in first.episodes), sum(first.harder_usage, first.judged))
+    spent = results.spent + before
 
     def besides() -> Usage:
         return judges.used + places.searching_usage
@@ -249,7 +255,7 @@ def _with_harder_users(
     results.teach(budget)
     end = _play_rest(
         context, config, places, agent, users, results.open(requests), results, label, budget,
-        lambda episode: results.keep(episode, besides()),
+        lambda episode: results.keep(episode, besides()), level,
     )  # fmt: skip
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
     some_scored(episodes, label)

@@ -79,7 +79,9 @@ def run(config: RunConfig) -> Path:
         demonstrations = cold_start(context, config, places, policy)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
 
-        def played(label: str, temperature: float, trials: int | None = None, users: Users = users) -> list[Episode]:
+        def played(
+            label: str, temperature: float, trials: int | None = None, users: Users = users, level: str | None = None
+        ) -> list[Episode]:
             """The policy as it is now, on the held-out tasks."""
             engine = backend.sampler(policy)
             with closed(engine):
@@ -90,7 +92,7 @@ def run(config: RunConfig) -> Path:
                     config.eval,
                     places,
                     tasks,
-                    policy_executor(backend.compute, places, agent, users, concurrency),
+                    policy_executor(backend.compute, places, agent, users, concurrency, level=level),
                     progress,
                     label=label,
                     trials=trials,
@@ -98,12 +100,12 @@ def run(config: RunConfig) -> Path:
                 )
 
         def measured(
-            name: str, label: str, step: int, users: Users = users, phase: str = "evaluation"
+            name: str, label: str, step: int, users: Users = users, level: str | None = None
         ) -> tuple[list[Episode], EvaluationAudit]:
             """The same, audited, and kept with the run's episodes and figures, unless an interrupted run has done
             so."""
-            kept = _kept(config.eval, run, name, tasks)
-            found = played(label, config.eval.temperature, users=users) if kept is None else kept
+            kept, phase = _kept(config.eval, run, name, tasks), "evaluation" if level is None else label
+            found = played(label, config.eval.temperature, users=users, level=level) if kept is None else kept
             audited = audit_episodes(places, tasks, found, name=name, file=name)
             if kept is None:
                 run.write_episodes(name, found)
@@ -121,7 +123,7 @@ def run(config: RunConfig) -> Path:
         audits, harder = [audited_before, audited_after], dict[str, Any]()
         for level, others in harder_ones.items():
             label = label_of(level)
-            found, audited = measured(name_of(level), label, config.rl.steps, users=others, phase=label)
+            found, audited = measured(name_of(level), label, config.rl.steps, users=others, level=level)
             audits.append(audited)
             harder[level] = level_block(found, audited)
         write_audits(run, audits)

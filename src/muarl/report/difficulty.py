@@ -8,7 +8,7 @@ from typing import Any
 from muarl.observe.headline import ShownShare, by_difficulty, clean_text
 from muarl.pages.table import Cell, ShownTable, table
 
-HEAD = ("users", "success", "without any violation", "catastrophic failures", "writes without consent")
+HEAD = ("Users", "Success", "Without any violation", "Catastrophic failures", "Writes without consent")
 
 
 def difficulty_table(summary: Mapping[str, Any]) -> ShownTable | None:

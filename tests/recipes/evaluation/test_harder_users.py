@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from muarl.observe.rundir import RunDirectory
-from support.evaluating import lasting, rows, stop, summary
+from support.eval_servers import brief, cast, polite
+from support.evaluating import lasting, models, rows, stop, summary
+from support.fake_openai import FakeOpenAI
 
 Muarl = Callable[..., Any]
 EXPERT = ("--agent", "expert", "--tasks", "6", "eval.harder_users=[typical,hard]", "rollout.max_turns=40")
@@ -50,6 +52,19 @@ def test_a_stopped_run_goes_on_at_the_level_where_it_stopped(
         assert [json.loads(line)["id"] for line in one.splitlines()] == [
             json.loads(line)["id"] for line in other.splitlines()
         ]
+
+
+def test_what_they_cost_counts(muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key")
+    with FakeOpenAI(cast(agent=polite, user=brief)) as server:
+        prices = ("--price", "agent=1/2", "--price", "user=3/4")
+        result = muarl("eval", *models(server), "--tasks", "3", *prices, "eval.harder_users=[hard]", "--name", "e")
+    assert result.exit_code == 0, result.output
+    run = tmp_path / "runs" / "e"
+    episodes = [*RunDirectory.at(run).read_episodes("eval"), *RunDirectory.at(run).read_episodes("eval-hard")]
+    assert len(episodes) == 6
+    spent = sum((e.agent_usage + e.user_usage).cost or 0 for e in episodes)
+    assert summary(run)["cost"]["total"] == pytest.approx(spent) and spent > 0
 
 
 @pytest.mark.parametrize("options", [("eval_user.traits=typical",), ("domain.name=bfcl-generated",)])

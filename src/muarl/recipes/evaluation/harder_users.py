@@ -9,7 +9,7 @@ from typing import Any
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.accounts.statistics import evaluate_summary
 from muarl.backends.users import make_users
-from muarl.config.section import TRAIT_LEVELS, TraitsConfig, UserConfig
+from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
@@ -27,12 +27,7 @@ def harder_users(ev: EvalConfig, user: UserConfig, places: Places) -> dict[str, 
     traits of their own, or cannot have any."""
     if user.traits.any or not all(_can_be_harder(user, place, ev.split) for place in places):
         return {}
-
-    def made(level: str) -> ByPlace[UserFactory]:
-        traits = TraitsConfig.model_validate(TRAIT_LEVELS[level])
-        return make_users(user.model_copy(update={"traits": traits}), places)
-
-    return {level: made(level) for level in ev.harder_users}
+    return {level: make_users(user.at(level), places) for level in ev.harder_users}
 
 
 def _can_be_harder(user: UserConfig, place: Place, split: str) -> bool:

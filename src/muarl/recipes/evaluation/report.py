@@ -39,7 +39,7 @@ class Evaluation:
     ``judged``: what judges used (in a resumed run also what searches used before). ``floors``: success of
     "do_nothing" and "always_transfer" on the same tasks, without those that were not asked; ``domain_floors``: in each
     domain. ``searched``: what models of searches used. ``harder``: by level, the block of an evaluation with users who
-    are harder to serve (harder_users.py).
+    are harder to serve (harder_users.py); ``harder_usage``: what agent and users used in them.
     """
 
     config: RunConfig
@@ -57,6 +57,7 @@ class Evaluation:
     audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
     searched: Usage = Usage()
     harder: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    harder_usage: tuple[Usage, Usage] = (Usage(), Usage())
 
 
 def needs_judge(task: Task) -> bool:
@@ -138,8 +139,8 @@ def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     if not Judges.of(config.eval, config.domains).models:  # then it is of searches before the run was resumed
         judged, searched = Usage(), searched + judged
     sides = {
-        "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),
-        "user": sum((e.user_usage for e in evaluation.episodes), Usage()),
+        "agent": sum((e.agent_usage for e in evaluation.episodes), evaluation.harder_usage[0]),
+        "user": sum((e.user_usage for e in evaluation.episodes), evaluation.harder_usage[1]),
         "judge": judged,
         **({"search": searched} if searched.requests else {}),
     }
