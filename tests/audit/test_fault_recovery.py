@@ -14,6 +14,7 @@ from muarl.audit.metrics import audit
 from muarl.audit.summary import AuditSummary
 from muarl.domains.auditing import AuditRules
 from muarl.report.audit_tables import faults as fault_rows
+from muarl.report.audit_tables import recovery as recovery_rows
 from muarl.types.chat import Message, ToolCall, ToolFault
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 
@@ -124,6 +125,20 @@ def test_what_became_of_each_failed_call() -> None:
     )
 
 
+def test_a_hand_over_after_the_call_went_through_has_another_reason() -> None:
+    (solved,) = recoveries(talk(("look", LOOK_DOWN), "look", "transfer"), frozenset({"transfer"}))
+    (given_up,) = recoveries(talk(("look", LOOK_DOWN), "transfer"), frozenset({"transfer"}))
+    assert (solved.solved, solved.handed_over) == (True, False)
+    assert (given_up.solved, given_up.handed_over) == (False, True)
+
+
+def test_each_of_several_failures_of_one_call_is_followed_by_itself() -> None:
+    messages = talk(("cancel", LOST), ("cancel", DOWN), "look", "cancel", "A: Done.")
+    lost, down = recoveries(messages, frozenset(), kind_of)
+    assert (lost.repeated_at, lost.checked, lost.solved) == (2, False, True)
+    assert (down.repeated_at, down.tried_again, down.solved) == (None, True, True)
+
+
 def test_a_hand_over_that_nothing_else_helps_is_not_needless() -> None:
     assert excuses_transfer(recoveries(talk(("cancel", FOR_GOOD), "transfer")), 2)
     assert excuses_transfer(recoveries(talk(("look", LOOK_DOWN), ("look", LOOK_DOWN), "transfer")), 4)
@@ -170,8 +185,9 @@ def test_the_summary_has_a_row_for_each_kind() -> None:
         summary.add(one, [], rules=RULES)
     counts = summary.to_json()["faults"]
     (row,) = fault_rows(counts)
-    assert row[:4] == ("timeout after write", "2", "100.0%", "2")
-    assert row[4:] == ("1/2", "1/2", "0/2", "1/2", "1/2")
+    assert row == ("timeout after write", "2", "100.0%", "2", "2")
+    assert recovery_rows(counts) == [("timeout after write", "1/2", "1/2", "0/2", "1/2", "1/2")]
+    assert recovery_rows({"latency": {"episodes": 1, "faults": 3, "failed": 0}}) == []
     assert "faults" not in AuditSummary().to_json()
 
 

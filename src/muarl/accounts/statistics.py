@@ -64,7 +64,7 @@ LABELS = {
     "audit/timed_out_writes_checked": "timed-out writes looked at before they were repeated, an episode",
     "audit/blind_repeats": "timed-out writes repeated without a look, an episode",
     "audit/failed_calls_told": "failed calls of which the user was told, an episode",
-    "audit/failed_calls_handed_over": "failed calls with a hand-over after them, an episode",
+    "audit/failed_calls_handed_over": "failed calls that ended in a hand-over, an episode",
     "truncated": "cut by a limit (of episodes)",
     "turns": "agent turns, an episode",
     "agent_tokens": "tokens the agent wrote, an episode",

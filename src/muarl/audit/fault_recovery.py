@@ -22,6 +22,9 @@ _TELLS = re.compile(
     re.IGNORECASE,
 )
 
+AMBIGUOUS = ("timeout_after_write", "latency")
+"""Kinds of faults that fail a write so that nobody can tell whether it was carried out."""
+
 
 @dataclass(frozen=True, slots=True)
 class FaultRecovery:
@@ -44,7 +47,7 @@ class FaultRecovery:
     """The agent spoke of a problem to the user afterwards."""
 
     handed_over: bool = False
-    """A person took over afterwards."""
+    """It was not solved, and a person took over afterwards."""
 
     repeated_at: int | None = None
     """The message that made a write again which had timed out, with no look in between."""
@@ -52,64 +55,51 @@ class FaultRecovery:
     @property
     def timed_out_write(self) -> bool:
         """Whether it is a write of which the agent could not know whether it was carried out."""
-        return self.fault.writes and self.fault.kind in ("timeout_after_write", "latency")
+        return self.fault.writes and self.fault.kind in AMBIGUOUS
 
 
 def recoveries(
     messages: Sequence[Message], transfer_tools: frozenset[str] = frozenset(), kind_of: KindOf = guessed_kind
 ) -> list[FaultRecovery]:
-    """What became of the agent's calls that faults failed, in their order. Linear in the messages, but for what follows
-    each failed call. ``transfer_tools``: those that hand the user over to a person. ``kind_of``: says which tools
-    read."""
+    """What became of the agent's calls that faults failed, in their order. Linear in the messages.
+
+    ``transfer_tools``: those that hand the user over to a person. ``kind_of``: says which tools read."""
+    spoken, out = -1, []
+    for index, message in enumerate(messages):
+        if message.role == "assistant" and not message.tool_calls and _TELLS.search(message.content or ""):
+            spoken = index
+    handed, read = -1, None  # the last hand-over, and the first read that was answered after the call in hand
+    same: dict[str, int] = {}  # where a call was made the next time
+    went_through: dict[str, int] = {}  # where it was made with success the next time
     calls = list(_calls(messages))
-    spoken = [
-        i
-        for i, m in enumerate(messages)
-        if m.role == "assistant" and not m.tool_calls and m.content and _TELLS.search(m.content)
-    ]
-    handed = [i for i, call, result in calls if not result.error and _hands_over(call.name, transfer_tools)]
-    out = []
-    for number, (index, call, result) in enumerate(calls):
-        if (fault := result.failed) is None:
-            continue
-        told, over = any(i > index for i in spoken), any(i > index for i in handed)
-        out.append(_followed(index, call, fault, calls[number + 1 :], told=told, handed_over=over, kind_of=kind_of))
-    return out
-
-
-def _followed(
-    index: int,
-    call: ToolCall,
-    fault: ToolFault,
-    later: Sequence[tuple[int, ToolCall, Message]],
-    *,
-    told: bool,
-    handed_over: bool,
-    kind_of: KindOf,
-) -> FaultRecovery:
-    same, looked, tried, solved = fingerprint(call), False, False, False
-    repeated_at = None
-    for place, another, result in later:
-        if fingerprint(another) != same:
-            looked = looked or (not result.error and kind_of(another.name) == "read")
-            continue
-        if not tried:
-            repeated_at = None if looked else place
-        tried, solved = True, not result.error
-        if solved:
-            break
-    ambiguous = fault.writes and fault.kind in ("timeout_after_write", "latency")
-    return FaultRecovery(
-        index,
-        call,
-        fault,
-        tried_again=tried,
-        solved=solved or (ambiguous and fault.ran and looked),
-        checked=ambiguous and looked and repeated_at is None,
-        told=told,
-        handed_over=handed_over,
-        repeated_at=repeated_at if ambiguous else None,
-    )
+    for number, (index, call, result) in reversed(list(enumerate(calls))):
+        key, fault = fingerprint(call), result.failed
+        if not result.error and _hands_over(call.name, transfer_tools):
+            handed = max(handed, index)
+        if fault is not None:
+            again, success = same.get(key), went_through.get(key)
+            looked_first = read is not None and (again is None or read < again)
+            looked = read is not None and (success is None or read < success)
+            ambiguous = fault.writes and fault.kind in AMBIGUOUS
+            solved = success is not None or (ambiguous and fault.ran and looked)
+            out.append(
+                FaultRecovery(
+                    index,
+                    call,
+                    fault,
+                    tried_again=again is not None,
+                    solved=solved,
+                    checked=ambiguous and looked_first,
+                    told=spoken > index,
+                    handed_over=handed > index and not solved,
+                    repeated_at=calls[again][0] if ambiguous and again is not None and not looked_first else None,
+                )
+            )
+        same[key] = number
+        if not result.error:
+            went_through[key] = number
+            read = number if kind_of(call.name) == "read" else read
+    return out[::-1]
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[tuple[int, ToolCall, Message]]:

@@ -19,7 +19,7 @@ from muarl.pages.charts import percent, strip
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
-from muarl.report.audit_tables import HEADS, faults
+from muarl.report.audit_tables import HEADS, faults, recovery
 from muarl.report.figures import EpisodeLinks, Row, RunFigures, link, share_cell
 
 SHOWN = 10
@@ -125,15 +125,19 @@ def audit_section(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None
 def _faults(audited: AuditOverview, head: str) -> Html | None:
     """What systems that failed did, and how the agent recovered, by kind of fault."""
     found = mapping(audited.figures.get("faults"))
-    rows = faults({str(kind): mapping(counts) for kind, counts in found.items()})
-    if not rows:
+    kinds = {str(kind): mapping(counts) for kind, counts in found.items()}
+    if not kinds:
         return None
-    note = (
-        "Episodes with a fault of the kind, and their success. Of the calls that it failed: made again, told of, "
-        "followed by a hand-over. Of the writes that timed out: looked at first, and repeated blindly."
-    )
+    note = "Episodes with a fault of the kind, and their success; how many faults, and those that failed a call."
     title = f"Systems that fail: {head}" if head else "Systems that fail"
-    return to_html(table(HEADS["faults"], rows, title=title, notes=[note], kind="audits"))
+    parts = [to_html(table(HEADS["faults"], faults(kinds), title=title, notes=[note], kind="audits"))]
+    if rows := recovery(kinds):
+        note = (
+            "Of the calls that failed: made again, told of, handed over for good. Of the writes that timed out: looked "
+            "at first, and repeated blindly."
+        )
+        parts.append(to_html(table(HEADS["recovery"], rows, title="Recovery", notes=[note], kind="audits")))
+    return join(*parts)
 
 
 def _head(audited: AuditOverview, runs: bool, many: bool) -> str:
