@@ -62,7 +62,9 @@ class FaultsConfig(Section):
         0.0, description="Of each tool, in an episode: its first calls are refused for lack of permission."
     )
     stale_read: Probability = Field(
-        0.0, description="Of each read after a write: it shows the state before the last write."
+        0.0,
+        description="Of each read after a write: it shows the state before the last write. Not after one that timed "
+        "out or met an undocumented error, so that looking is always right.",
     )
     latency_seconds: tuple[Seconds, Seconds] = Field(
         (1.0, 40.0), description="`[low, high]`: simulated seconds of a slow call, drawn evenly; nobody waits for them."

@@ -108,6 +108,19 @@ def test_a_read_after_a_write_shows_the_state_before_the_last_one() -> None:
     assert here.toolkit().db["orders"]["#W12"]["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("kind", ["timeout_after_write", "latency", "undocumented_error"])
+def test_looking_whether_a_write_was_carried_out_never_misleads(kind: str) -> None:
+    met = 0
+    for seed in range(40):
+        faults = layer(seed, stale_read=1.0, latency_seconds=(31.0, 40.0), **{kind: 0.5})
+        here = world()
+        _, lost, look = ask(faults, here, ("cancel", {"order_id": "#W13"}), CANCEL, LOOK)
+        if kind in kinds(lost) and not look.error:
+            assert look.content == here.toolkit().db["orders"]["#W12"]["status"] and look.faults == ()
+            met += 1
+    assert met > 3
+
+
 def test_a_stale_read_that_shows_the_same_is_none() -> None:
     answers = ask(layer(stale_read=1.0), world(), CANCEL, ("look", {"order_id": "#W13"}))
     assert answers[1].content == "shipped" and answers[1].faults == ()

@@ -165,8 +165,10 @@ class FaultLayer:
             tool.out -= 1
             return _failed("outage", f"503 Service Unavailable: {name} is down at the moment. {NOT_PROCESSED}", writes)
         if draws.latency < rates.latency and (seconds := self._seconds(draws)) > rates.timeout:
+            self._in_doubt(writes)
             return _failed("latency", self._timed_out(name, writes), writes, seconds=seconds)
         if draws.undocumented < rates.undocumented_error:
+            self._in_doubt(writes)
             text = UNDOCUMENTED[int(draws.error * len(UNDOCUMENTED))]
             return _failed("undocumented_error", text, writes)
         return None
@@ -174,6 +176,7 @@ class FaultLayer:
     def _written(self, name: str, result: ToolResult, draws: _Draws, faults: tuple[ToolFault, ...]) -> ToolResult:
         if draws.timeout >= self._rates.timeout_after_write:
             return replace(result, faults=faults)
+        self._in_doubt(True)
         fault = ToolFault("timeout_after_write", failed=True, ran=True, writes=True, seconds=self._rates.timeout)
         return ToolResult(f"Error: {self._timed_out(name, True)}", True, "time-out", (fault,))
 
@@ -215,6 +218,11 @@ class FaultLayer:
                 state.renamed = ""
             self._tools[name] = state
         return self._tools[name]
+
+    def _in_doubt(self, writes: bool) -> None:
+        """Nobody can know whether a write was carried out: a stale look would mislead those who do what is right."""
+        if writes:
+            self._before = None
 
     def _seconds(self, draws: _Draws) -> float:
         low, high = self._rates.latency_seconds

@@ -56,7 +56,7 @@ class FaultRates:
     """Of each tool, in an episode."""
 
     stale_read: float = 0.0
-    """Of each read after a write."""
+    """Of each read after a write, unless nobody can know whether that was carried out: looking is always right."""
 
     latency_seconds: tuple[float, float] = (1.0, 40.0)
     """The shortest and the longest time of a slow call, in simulated seconds; drawn evenly."""
