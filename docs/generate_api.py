@@ -39,7 +39,7 @@ print(report.to_json())
 SECTIONS = {
     "A place to practise": (
         "Domain", "tool", "KnowledgeDomain", "discoverable", "Database", "SqlDatabase", "Task", "Action", "World",
-        "Environment", "load_environment", "load_task",
+        "Environment", "load_environment", "load_task", "FaultRates",
     ),
     "Who takes part": (
         "Agent", "User", "Message", "ToolCall", "Endpoint", "EndpointAgent", "LLMUserFactory", "ExpertAgent",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from muarl.basics.errors import MuarlError
     from muarl.domains.base import Domain, World
     from muarl.domains.database import Database
+    from muarl.domains.faults.rates import FaultRates
     from muarl.domains.knowledge.discovery import discoverable
     from muarl.domains.knowledge.domain import KnowledgeDomain
     from muarl.domains.sql.declared import SqlDatabase
@@ -69,6 +70,7 @@ __all__ = [
     "Environment",
     "load_environment",
     "load_task",
+    "FaultRates",
     # who takes part
     "Agent",
     "User",
@@ -108,6 +110,7 @@ _HOMES = {
     "Action": "muarl.domains.tasks",
     "Agent": "muarl.agents.base",
     "Database": "muarl.domains.database",
+    "FaultRates": "muarl.domains.faults.rates",
     "Domain": "muarl.domains.base",
     "Endpoint": "muarl.endpoints.client",
     "EndpointAgent": "muarl.agents.endpoint",

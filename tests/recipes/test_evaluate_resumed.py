@@ -63,6 +63,25 @@ def test_a_stopped_run_goes_on_and_ends_as_if_it_had_never_stopped(
     assert {p.name for p in (tmp_path / "runs").iterdir()} == {"whole", "cut"}
 
 
+def test_a_resumed_run_meets_the_faults_that_an_uninterrupted_one_meets(
+    muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = {"outage": 0.1, "timeout_after_write": 1, "renamed_field": 0.3, "permission": 0.3, "stale_read": 1}
+    options = ["hotel-generated", "--agent", "expert", "domain.size=tiny", "rollout.max_turns=40", "--tasks", "6"]
+    options += ["--trials", "2", *(f"world.faults.{kind}={rate}" for kind, rate in rates.items())]
+    assert muarl("eval", *options, "--name", "whole").exit_code == 0
+    mend = stop(monkeypatch, 5)
+    assert muarl("eval", *options, "--name", "cut").exit_code == 130
+    mend()
+    whole, cut = tmp_path / "runs" / "whole", tmp_path / "runs" / "cut"
+    other = muarl("eval", "--resume", str(cut), "world.faults.outage=0.2")
+    assert other.exit_code == 2 and "world.faults.outage was 0.1, not 0.2" in other.stderr.replace("\n", " ")
+    assert muarl("eval", "--resume", str(cut)).exit_code == 0
+    assert rows(cut) == rows(whole)
+    met = [set(row["tags"]["system_faults"]) for row in rows(whole)]
+    assert {"outage", "timeout_after_write"} <= set.union(*met)
+
+
 def test_an_evaluation_that_called_its_checkpoint_policy_goes_on(
     tmp_path: Path,
 ) -> None:

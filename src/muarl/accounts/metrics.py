@@ -334,6 +334,8 @@ BEHAVIOUR = (
     "writes_without_consent", "needless_transfers", "grounded", "tool_error_rate", "malformed_calls", "calls",
     "calls_general_share", "audit/searches", "audit/documented", "audit/repeated_calls",
     "audit/access_before_authentication", "audit/foreign_access", "audit/questions", "audit/writes", "audit/transfers",
+    "audit/failed_calls", "audit/failed_calls_tried_again", "audit/timed_out_writes", "audit/timed_out_writes_checked",
+    "audit/blind_repeats", "audit/failed_calls_told", "audit/failed_calls_handed_over",
     "truncated", "turns", "agent_tokens", "agent_tokens_per_turn", "diversity",
 )  # fmt: skip
 """The figures of an evaluation's ``behaviour`` block, in the order in which the report shows them."""

@@ -28,7 +28,7 @@ from muarl.accounts.metrics import (
     without_violation,
 )
 from muarl.basics.untrusted import visible
-from muarl.types.episode import Episode
+from muarl.types.episode import FAULTS, Episode
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,6 +58,13 @@ LABELS = {
     "audit/questions": "questions to the user, an episode",
     "audit/writes": "changes to the database, an episode",
     "audit/transfers": "transfers, an episode",
+    "audit/failed_calls": "calls failed by the system, an episode",
+    "audit/failed_calls_tried_again": "calls made again after the system failed, an episode",
+    "audit/timed_out_writes": "writes that timed out, an episode",
+    "audit/timed_out_writes_checked": "timed-out writes looked at before they were repeated, an episode",
+    "audit/blind_repeats": "timed-out writes repeated without a look, an episode",
+    "audit/failed_calls_told": "failed calls of which the user was told, an episode",
+    "audit/failed_calls_handed_over": "failed calls that ended in a hand-over, an episode",
     "truncated": "cut by a limit (of episodes)",
     "turns": "agent turns, an episode",
     "agent_tokens": "tokens the agent wrote, an episode",
@@ -215,6 +222,15 @@ def by_trait(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
     return out | ({"user gave up": left} if left else {})
 
 
+def by_fault(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
+    """Success of the episodes that met each kind of fault, and of those that met none; empty where no world could fail
+    (the tag "system_faults": domains/faults). An episode with several kinds counts with each."""
+    met = [(e, kinds) for e in episodes if isinstance(kinds := e.tags.get(FAULTS), Mapping)]
+    parts = {kind: [e for e, own in met if own.get(kind)] for kind in sorted({str(k) for _, own in met for k in own})}
+    parts |= {"none": unharmed} if (unharmed := [e for e, own in met if not own]) else {}
+    return {"fault": {kind: success_rate(own) for kind, own in parts.items()}} if parts else {}
+
+
 def _part(episode: Episode, trait: str) -> str | None:
     found = episode.tags.get("traits")
     level = found.get(trait) if isinstance(found, Mapping) else None
@@ -302,7 +318,7 @@ class EvaluationReport:
             tokens_per_episode=fmean(map(agent_tokens, kept)) if kept else 0.0,
             turns=fmean(map(agent_turns, kept)) if kept else 0.0,
             behaviour=behaviour(kept) | ({} if completion is None else {"audit/completion": completion.value}),
-            by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept),
+            by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept) | by_fault(kept),
             by_stop=breakdown(kept, lambda e: e.stop.value),
             baselines={
                 key.replace(" ", "_"): float(b) if isinstance(b, (int, float)) else success_rate(b).value

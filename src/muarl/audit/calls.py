@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muarl.audit.consent import commands, is_proposal, names_action
 from muarl.language.acts import asks_to_go_ahead
 from muarl.language.consent import changes_request, denies, is_affirmative
-from muarl.types.chat import Message, ToolCall
+from muarl.types.chat import Message, ToolCall, ToolFault
 
 KindOf = Callable[[str], str]
 
@@ -21,7 +21,8 @@ BACK = 2
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One of the agent's tool calls and how it went. ``index``: of the message that carries it. ``result``: its text,
-    None if none was recorded. ``consented`` is None for calls that are no successful write.
+    None if none was recorded. ``consented`` is None for calls that are no write that was carried out. ``fault``: what
+    made an error of it, where a system failed.
 
     ``proposals``: what the user's latest message answers, the newest first: the agent's last words and, where those
     only ask whether to go ahead, the ones before. ``answer``: that message, ``answered`` its index; ``fresh`` is False
@@ -38,6 +39,7 @@ class CallRecord:
     answer: str | None = None
     answered: int = -1
     fresh: bool = True
+    fault: ToolFault | None = None
 
     @property
     def ok(self) -> bool:
@@ -46,7 +48,7 @@ class CallRecord:
 
     @property
     def wrote(self) -> bool:
-        """True for a successful write."""
+        """True for a write that was carried out, whatever the answer said."""
         return self.consented is not None
 
 
@@ -82,14 +84,16 @@ def agent_calls(
                 kind = _kind(call, kind_of)
                 error = call.invalid is not None or (result is not None and result.error)
                 consented = None
-                if kind == "write" and result is not None and not error:
+                fault = None if result is None else result.failed
+                if kind == "write" and result is not None and (not error or (fault is not None and fault.ran)):
                     words = (spoken or {}).get(call.name, ())
                     asked = _Asked(proposals, answer)
                     consented = index >= begin and (asked.agreed(call, words) or before.still(call, words, answer))
-                    said.clear()
+                    if not error:  # else the same yes holds for another try
+                        said.clear()
                 text = result.content if result else None
                 records.append(
-                    CallRecord(index, call, text, error, kind, consented, proposals, answer, answered, fresh)
+                    CallRecord(index, call, text, error, kind, consented, proposals, answer, answered, fresh, fault)
                 )
     return records
 
@@ -133,6 +137,22 @@ def _kind(call: ToolCall, kind_of: KindOf) -> str:
         return kind_of(call.name)
     except Exception:  # an unknown tool may be answered by any lookup error: it wrote nothing
         return "generic"
+
+
+def as_documented(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages with the fields of results under the names that rules know them by, where a simulated new version of
+    a tool has renamed them."""
+    if not any(fault.kind == "renamed_field" for message in messages for fault in message.faults):
+        return messages
+    from muarl.domains.faults.answers import restored  # few conversations need it
+
+    out = []
+    for message in messages:
+        for name in (fault.detail for fault in message.faults if fault.kind == "renamed_field"):
+            body, mark, rest = (message.content or "").partition("\n[truncated: ")
+            message = replace(message, content=restored(body, name) + mark + rest)
+        out.append(message)
+    return out
 
 
 def with_results(messages: Sequence[Message], index: int) -> list[tuple[ToolCall, Message | None]]:

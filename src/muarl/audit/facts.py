@@ -81,10 +81,11 @@ class Facts:
         if not error:
             self._log.append((call, result.content or ""))
             self._answers[_question(call.name, call.arguments)] = result.content or ""
-        if self.world is not None and kind == "write":
+        if self.world is not None and kind == "write" and result.ran:
+            failed = error and result.failed is None  # a write that timed out was carried out
             side: Requestor = "user" if call.name in self._alone else "assistant"
             try:
-                same = self.world.call(side, call).error == error
+                same = self.world.call(side, call).error == failed
             except Exception:  # a world that breaks tells nothing any more
                 same = False
             if not same:

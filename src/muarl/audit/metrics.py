@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muarl.audit.calls import CallRecord, KindOf, agent_calls, repeated_calls
+from muarl.audit.calls import CallRecord, KindOf, agent_calls, as_documented, repeated_calls
 from muarl.audit.facts import persons_in
+from muarl.audit.fault_recovery import excuses_transfer, figures, recoveries
 from muarl.domains.auditing import UNDECLARED, AuditRules, LiveWorld
-from muarl.types.episode import Episode
+from muarl.types.episode import FAULTS, Episode
 
 if TYPE_CHECKING:
     from muarl.domains.tasks import Task
@@ -69,11 +70,12 @@ def audit(
     ``foreign_access`` (successful reads or writes of user data, before authentication, or of another user). Where they
     name tools that search documents, ``searches``; and where they tell which documents hold and the ``world`` is known,
     as the conversation has left it, ``documented`` (writes and answers that hang on documents) and ``grounded`` (those
-    that go by the document that holds). A key that does not apply is left out rather than 0.
+    that go by the document that holds). Where the world may fail, ``fault_recovery.figures``. A key that does not apply
+    is left out rather than 0.
 
     ``kind_of`` maps a tool's name to "read", "write" or "generic" (``Domain.kind_of``).
     """
-    messages = episode.messages
+    messages = as_documented(episode.messages)
     records = agent_calls(messages, kind_of, rules.spoken)
     writes = [r for r in records if r.consented is not None]
     unasked = sum(not r.consented for r in writes if r.call.name not in rules.free_writes)
@@ -90,8 +92,12 @@ def audit(
             sum(m.role == "assistant" and not m.tool_calls and "?" in (m.content or "") for m in messages)
         ),
     }
+    met = recoveries(messages, rules.transfer_tools, kind_of) if FAULTS in episode.tags else []
     if task is not None and (needed := needs_transfer(task, rules)) is not None:
-        found["needless_transfers"] = float(bool(transfers) and not needed)
+        excused = bool(transfers) and excuses_transfer(met, transfers[0].index)
+        found["needless_transfers"] = float(bool(transfers) and not needed and not excused)
+    if FAULTS in episode.tags:
+        found |= figures(met)
     if rules.auth_tools:
         early, foreign = _access(records, rules)
         found["access_before_authentication"] = float(early)

@@ -1,12 +1,13 @@
-"""Recovery: changed requests, hand-overs with a summary, and getting out of what does not work."""
+"""Recovery: changed requests, hand-overs with a summary, getting out of what does not work, and systems that fail."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from muarl.audit.calls import fingerprint
+from muarl.audit.fault_recovery import FaultRecovery, excuses_transfer, recoveries
 from muarl.audit.findings import Finding, Severity
 from muarl.audit.metrics import needs_transfer
 from muarl.audit.transcript import AuditedCall, Transcript
@@ -15,6 +16,8 @@ from muarl.language.consent import changes_request, is_affirmative
 
 AGAIN = 3
 """The same call failing so often, with nothing done in between, is a finding."""
+PATIENCE = 6
+"""The same where a system fails that may come back."""
 
 _SUMMARY = ("summary", "reason", "message", "notes", "note", "description", "details", "issue", "context")
 _SAYS_NOTHING = frozenset({
@@ -43,8 +46,10 @@ def find(transcript: Transcript) -> Iterator[Finding]:
             yield _finding(
                 "changed-wish-ignored", step, f"{name} wrote {why} although the user had changed the request."
             )
-    yield from _transfers(transcript)
+    faults = recoveries(transcript.messages, transcript.rules.transfer_tools, transcript.kind_of)
+    yield from _transfers(transcript, faults)
     yield from _circles(transcript)
+    yield from _faults(transcript, faults)
 
 
 def _old_request(step: AuditedCall) -> str | None:
@@ -102,7 +107,30 @@ def _counts(text: str) -> dict[str, float]:
     return found
 
 
-def _transfers(transcript: Transcript) -> Iterator[Finding]:
+def _faults(transcript: Transcript, faults: Sequence[FaultRecovery]) -> Iterator[Finding]:
+    """Writes repeated blindly, failures that the user never heard of, and giving up at the first one."""
+    failed: set[str] = set()
+    for one in faults:
+        if one.message < transcript.begin:
+            continue
+        name, first = one.call.name, fingerprint(one.call) not in failed
+        failed.add(fingerprint(one.call))
+        if one.repeated_at is not None:
+            text = f"{name} timed out, and was called again without a look at whether it had been carried out."
+            yield Finding("recovery", "blind-repeat", "violation", one.repeated_at, text, name)
+        lost = one.fault.writes and not (one.tried_again or one.solved or one.checked)
+        if lost and not (one.told or one.handed_over):
+            text = f"{name} failed ({one.fault.kind}), was not made again, and the user was not told."
+            yield Finding("recovery", "failure-not-told", "violation", one.message, text, name)
+        passing = one.fault.kind in ("outage", "undocumented_error") or (
+            one.fault.kind == "latency" and not one.fault.writes
+        )
+        if first and passing and one.handed_over and not (one.tried_again or one.solved):
+            text = f"{name} failed ({one.fault.kind}), and the user was handed over without another try."
+            yield Finding("recovery", "no-second-try", "note", one.message, text, name)
+
+
+def _transfers(transcript: Transcript, faults: Sequence[FaultRecovery]) -> Iterator[Finding]:
     rules, task = transcript.rules, transcript.task
     handed = [s for s in transcript.own if s.record.call.name in rules.transfer_tools and not s.record.error]
     for step in handed:
@@ -116,6 +144,8 @@ def _transfers(transcript: Transcript) -> Iterator[Finding]:
         return
     needed = None if task is None else needs_transfer(task, rules)
     first = handed[0]
+    if excuses_transfer(faults, first.record.index):
+        return
     if needed is False:
         yield _finding(
             "needless-transfer", first, "The conversation was transferred, though the task could be done here."
@@ -145,10 +175,11 @@ def _circles(transcript: Transcript) -> Iterator[Finding]:
         if not record.error:
             failed.clear()
             continue
-        key = fingerprint(record.call)
+        key = f"{fingerprint(record.call)} {record.fault is not None}"
         failed[key] += 1
-        if failed[key] == AGAIN:
-            text = f"{record.call.name or 'A call'} failed {AGAIN} times in the same way, and was made again unchanged."
+        passing = record.fault is not None and record.fault.detail != "for good"
+        if failed[key] == (most := PATIENCE if passing else AGAIN):
+            text = f"{record.call.name or 'A call'} failed {most} times in the same way, and was made again unchanged."
             yield _finding("repeated-failing-call", step, text)
 
 

@@ -13,9 +13,11 @@ from typing import Any
 from muarl.accounts.metrics import DOMAIN, VIOLATIONS, is_success
 from muarl.accounts.statistics import Estimate, pass_hats_of, share_of
 from muarl.audit.coverage import checked_layers, missing
+from muarl.audit.fault_recovery import FaultCount, count_faults, recoveries
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
+from muarl.audit.rules import kinds_by
 from muarl.domains.auditing import AuditRules
-from muarl.types.episode import Episode
+from muarl.types.episode import FAULTS, Episode
 
 WORST = 20
 """Findings that a summary shows one by one; the findings' file has them all."""
@@ -68,7 +70,8 @@ class AuditSummary:
     """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not.
     ``not_checked``: by layer, checks that the rules did not allow, and for how many episodes. ``by_domain``: the sums
     of each domain of a run with several. ``without_agent``: episodes without a message of the agent; ``unread``: those
-    of which not all that the agent did could be read. Neither counts in any layer's share but the outcome's."""
+    of which not all that the agent did could be read. Neither counts in any layer's share but the outcome's.
+    ``faults``: by kind, what systems that fail did, and how the agent recovered."""
 
     name: str = "audit"
     unjudged: int = 0
@@ -80,6 +83,7 @@ class AuditSummary:
     unread: int = 0
     not_checked: dict[Layer, dict[str, int]] = field(default_factory=dict)
     by_domain: dict[str, AuditSummary] = field(default_factory=dict)
+    faults: dict[str, FaultCount] = field(default_factory=dict)
     _tasks: dict[str, list[_Attempt]] = field(default_factory=lambda: defaultdict(list))
 
     def add(
@@ -125,6 +129,9 @@ class AuditSummary:
         if silent or unread:
             checked, clean = frozenset(), None
         self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked, clean))
+        if FAULTS in episode.tags:
+            recovered = recoveries(episode.messages, rules.transfer_tools, kinds_by(rules))
+            count_faults(self.faults, episode.messages, success, recovered)
         for check in missing(rules):
             names = self.not_checked.setdefault(check.layer, {})
             names[check.name] = names.get(check.name, 0) + 1
@@ -218,6 +225,7 @@ class AuditSummary:
                 for name, c in sorted(self.rules.items(), key=lambda item: _order(item[0], item[1]))
             },
             "not_checked": {layer: dict(names) for layer, names in self.not_checked.items()},
+            **({"faults": {k: c.to_json() for k, c in sorted(self.faults.items())}} if self.faults else {}),
             "judged": self.judged,
             "unjudged": self.unjudged,
             **({"by_domain": {n: p.to_json() for n, p in sorted(self.by_domain.items())}} if self.by_domain else {}),

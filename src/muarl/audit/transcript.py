@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from muarl.audit.calls import CallRecord, KindOf, agent_calls, with_results
+from muarl.audit.calls import CallRecord, KindOf, agent_calls, as_documented, with_results
 from muarl.audit.facts import Facts, persons_in
 from muarl.audit.rules import kinds_by, rules_for
 from muarl.basics.patterns import search
@@ -66,7 +66,7 @@ class Transcript:
     """The numbers of messages that state what is not so, with what is wrong."""
 
     def __post_init__(self) -> None:
-        self.messages: Sequence[Message] = self.episode.messages
+        self.messages: Sequence[Message] = as_documented(self.episode.messages)
         if self.begin < 0:
             self.begin = 0 if self.task is None else len(self.task.history)
         records = agent_calls(self.messages, self.kind_of, self.rules.spoken, self.begin)

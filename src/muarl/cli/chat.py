@@ -94,6 +94,7 @@ async def _chat(
     make_user = make_chat_user(user_spec, console, declared, hints=hints)
     from muarl.agents.endpoint import EndpointAgent
     from muarl.cli.chat_screen import ShownAgent, introduce, show_speech
+    from muarl.domains.faults.layer import FaultLayer
     from muarl.environments.configure import place_of
     from muarl.recipes.chatting import chat_agent
     from muarl.rollouts.conversation import run_episode
@@ -131,6 +132,7 @@ async def _chat(
             user_name=make_user.name,
             rules=place.rules,
             system=place.system_prompt(task),
+            faults=FaultLayer(place.faults, seed, spared=place.transfer_tools) if place.faults else None,
         )
     finally:
         for endpoint in endpoints.values():

@@ -46,6 +46,7 @@ from muarl.config.section import (
     UserConfig,
 )
 from muarl.config.stages import BaseConfig, ColdstartConfig, ReproduceConfig, SftConfig
+from muarl.config.world import WorldConfig
 
 NAME = r"^\S(.*\S)?$"
 """What an environment's name looks like: anything that does not begin or end with a space."""
@@ -307,6 +308,7 @@ class RunConfig(Section):
     user: UserConfig = Field(default_factory=UserConfig)
     eval_user: UserConfig = Field(default_factory=lambda: UserConfig(seed=1))
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
+    world: WorldConfig = Field(default_factory=WorldConfig)
     base: BaseConfig = Field(default_factory=BaseConfig)
     reproduce: ReproduceConfig = Field(default_factory=ReproduceConfig)
     coldstart: ColdstartConfig = Field(default_factory=ColdstartConfig)

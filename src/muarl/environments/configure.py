@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from muarl.config.load import load_config
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RetrievalConfig
 from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
+from muarl.config.world import FaultsConfig
+from muarl.domains.faults.rates import FaultRates
 from muarl.environments.draws import by_database, draw_of, made_again, with_red_team
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place, RewardTerms
@@ -50,13 +52,18 @@ def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True
     rl = config.rl if with_rl and not measuring else None
     judge = make_judge(config.eval.judge, config.eval.prices) if judge is None else judge
     limits = Limits(turns=config.rollout.max_turns, tool_errors=config.rollout.max_tool_errors)
-    asked = _Asked(config.domain, config.retrieval, limits, config.eval, rl, judge)
+    asked = _Asked(config.domain, config.retrieval, limits, config.eval, rl, judge, _rates(config.world.faults))
     environment = find(config.domain.name)
     if environment.protocol is not None:
         if config.domain.tasks is not None:
             raise ConfigError(f"domain.tasks: a task file cannot be used with the benchmark {environment.name}")
         policy = _policy_text(config.domain)
         if measuring:
+            if asked.faults is not None:
+                raise ConfigError(
+                    f"world.faults: {environment.name} is measured by its own protocol, which knows of no faults: "
+                    "leave the section out, or measure on an environment with made tasks (muarl domains lists them)"
+                )
             return _measured(asked, environment, environment.protocol, policy)
         return _trained_on(asked, environment, environment.protocol, policy)
     if measuring and config.eval.solo:
@@ -74,6 +81,12 @@ class _Asked:
     eval: EvalConfig
     rl: RlConfig | None
     judge: Judge
+    faults: FaultRates | None
+
+
+def _rates(faults: FaultsConfig) -> FaultRates | None:
+    """How often tools fail; None for never."""
+    return FaultRates.of(faults.model_dump()) if faults.any else None
 
 
 def _made(asked: _Asked, environment: Environment, measuring: bool) -> Place:
@@ -104,6 +117,7 @@ def _made(asked: _Asked, environment: Environment, measuring: bool) -> Place:
         system=policy,
         terms=_terms(rl),
         replayed=replayed,
+        faults=asked.faults,
         **environment.as_declared(),
     )
 
@@ -121,7 +135,7 @@ def _trained_on(asked: _Asked, environment: Environment, benchmark: Benchmark, p
                 "rl.reward_basis=task"
             )
         draw = by_database(draw)
-    return benchmark.trained_on(
+    place = benchmark.trained_on(
         domain,
         asked.limits,
         policy=policy,
@@ -130,6 +144,7 @@ def _trained_on(asked: _Asked, environment: Environment, benchmark: Benchmark, p
         terms=_terms(rl),
         **environment.as_declared(),
     )
+    return replace(place, faults=asked.faults)
 
 
 def _measured(asked: _Asked, environment: Environment, benchmark: Benchmark, policy: str | None) -> Place:

@@ -23,6 +23,7 @@ from muarl.basics.signatures import named_arguments, only, takes
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain
 from muarl.domains.checking import Check
+from muarl.domains.faults.rates import FaultRates
 from muarl.domains.generated import SPLITS, MakeExpert
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
@@ -239,14 +240,18 @@ class Environment:
         judge: Judge | None = None,
         mode: str = "auto",
         retrieval: RetrievalConfig | None = None,
+        faults: FaultRates | None = None,
     ) -> Place:
         """The environment as it is played where nobody says more, of a size (None: the smallest); a benchmark by its
         own protocol, in a ``mode`` of it.
 
         ``limits``: None for the usual ones, or the benchmark's. ``judge``: None for one that refuses to be asked.
-        ``retrieval``: how documents are found; ConfigError where there are none, or not that way.
+        ``retrieval``: how documents are found; ConfigError where there are none, or not that way. ``faults``: how
+        often tools fail; ConfigError for a benchmark, whose scores know of none.
         """
         judge, benchmark = judge or NoJudge(), self.protocol
+        if faults and benchmark is not None:
+            raise ConfigError(f"faults: {self.name} is played by its own protocol, which knows of none: leave them out")
         if benchmark is not None:
             chosen = benchmark.place.chosen_mode(mode, self.name)
             domain = benchmark.domain(benchmark.place.semantics_of(chosen))
@@ -264,6 +269,7 @@ class Environment:
             limits=limits or Limits(),
             judge=judge,
             replayed=self.replayed,
+            faults=faults or None,
             **self.as_declared(),
         )
 
@@ -289,12 +295,14 @@ class Environment:
         limits: Limits | None = None,
         judge: Judge | None = None,
         retrieval: RetrievalConfig | None = None,
+        faults: FaultRates | None = None,
     ) -> Session:
         """A conversation about a task in which the caller is the agent: ``session = await environment.start(task)``.
 
         ``task``: one of its tasks, or "SPLIT:NUMBER". ``size``: of a task that this environment has not made. A
         benchmark's is played by its own protocol, with native tool calls. ``retrieval``: how its documents are found,
-        as in a configuration's section of that name. The rest is as for ``muarl.play``.
+        as in a configuration's section of that name. ``faults``: how often its tools fail. The rest is as for
+        ``muarl.play``.
 
         ConfigError for what cannot be played: another environment's task, no user, no judge.
         """
@@ -308,7 +316,7 @@ class Environment:
                 raise ConfigError(f"task {found.id} is of {found.origin.environment.name}, not of {self.name}")
             size = size or found.origin.address.size
         mode = "native" if self.is_benchmark else "auto"
-        place = self.place(size, limits=limits, judge=judge, mode=mode, retrieval=retrieval)
+        place = self.place(size, limits=limits, judge=judge, mode=mode, retrieval=retrieval, faults=faults)
         place.check_playable(found)
         agent = OutsideAgent()
         runner = place.runner(agent, place.users(users), retries=0)

@@ -16,6 +16,7 @@ from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import Closable
 from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Domain, World
+from muarl.domains.faults.rates import FaultRates
 from muarl.domains.generated import MakeExpert
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
@@ -131,6 +132,9 @@ class Place:
 
     score_cut: bool = False
     """Whether an episode that a limit cut is scored by its world, too, rather than being 0."""
+
+    faults: FaultRates | None = None
+    """How often its tools fail as systems do; None: never."""
 
     _examples: dict[str, Task] = field(default_factory=dict, init=False, repr=False)
 
@@ -291,6 +295,7 @@ class Place:
             tools=self.tools,
             retries=self.retries if retries is None else retries,
             score_cut=self.score_cut,
+            faults=self.faults,
         )
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.basics.errors import ConfigError
+from muarl.domains.faults.rates import FaultRates
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.places import Agents, ByPlace, Places, Users
@@ -153,6 +154,7 @@ async def play_tasks(
     label: str = "",
     limits: Limits | None = None,
     judge: Judge | None = None,
+    faults: FaultRates | None = None,
     concurrency: int = CONCURRENCY,
 ) -> list[Episode]:
     """Play ``rollouts`` episodes of every task and score them, many at once. Those of one task are a group
@@ -162,7 +164,7 @@ async def play_tasks(
     None: the environment's rule-based user.
     ``size``: of the environment, the same as that of the tasks; None: the smallest. The same ``seed`` and ``label``
     give the same users and the same random numbers to the agent, so give every training step a label of its own.
-    ``judge``: asked about assertions in words, where tasks have some.
+    ``judge``: asked about assertions in words, where tasks have some. ``faults``: how often tools fail as systems do.
 
     An episode that something outside the agent broke off (an endpoint, a tool server) is tried again, and comes back
     without a verdict where that does not help; ``Episode.error`` says why.
@@ -175,7 +177,7 @@ async def play_tasks(
             f"{environment.name} is played by its own protocol: muarl eval {environment.name}, or muarl.play for one "
             "of its tasks"
         )
-    place = environment.place(size, limits=limits, judge=judge)
+    place = environment.place(size, limits=limits, judge=judge, faults=faults)
     place.check(tasks)
     requests = requests_for(tasks, rollouts, seed=seed, label=label)
     found = await rollout(requests, LocalExecutor(place.runner(agent, place.users(users)).play, concurrency))
@@ -194,6 +196,7 @@ async def evaluate(
     seed: int = 0,
     limits: Limits | None = None,
     judge: Judge | None = None,
+    faults: FaultRates | None = None,
 ) -> EvaluationReport:
     """Measure an agent: success, and success without any violation, with their intervals, pass^k over ``rollouts`` of
     each task, turns, tokens, behaviour.
@@ -218,6 +221,7 @@ async def evaluate(
         label="evaluation",
         limits=limits,
         judge=judge,
+        faults=faults,
     )
     place, known = environment.place(size), {task.id: task for task in chosen}
     for episode in episodes:

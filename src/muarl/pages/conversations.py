@@ -9,7 +9,7 @@ from typing import Any
 from muarl.accounts.metrics import is_success
 from muarl.audit.findings import Finding
 from muarl.pages.markup import Html, join, tag
-from muarl.types.chat import GREETING, STOP_WORDS, Message, ToolCall
+from muarl.types.chat import GREETING, STOP_WORDS, Message, ToolCall, ToolFault
 from muarl.types.episode import Episode, StopReason
 
 LONG = 360
@@ -94,9 +94,18 @@ def _call(call: ToolCall, result: Message | None, gold: bool, clean: bool) -> Ht
     return tag("div", body, class_=classes)
 
 
+def fault_text(fault: ToolFault) -> str:
+    """A simulated system's fault, as people read of it, such as "fault: outage (all tools)"."""
+    more = [fault.detail, "" if fault.seconds is None else f"{fault.seconds:g} s"]
+    more.append("carried out" if fault.failed and fault.ran and fault.writes else "")
+    told = ", ".join(filter(None, more))
+    return f"fault: {fault.kind.replace('_', ' ')}{f' ({told})' if told else ''}"
+
+
 def _result(result: Message) -> Html:
     text = result.content or "(empty)"
     label = tag("span", "Error" if result.error else "Result", class_="label bad" if result.error else "label")
+    label = join(label, *(tag("span", fault_text(fault), class_="chip") for fault in result.faults))
     if len(text) <= LONG:
         return tag("div", label, "\n", text, class_="result")
     head = f"{text[:80].rstrip()} … ({len(text):,} characters)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
 from muarl.accounts.statistics import Estimate
@@ -75,10 +76,48 @@ def domains(summary: AuditSummary) -> list[Row]:
     return rows + [(f"{layer}: no violation", *(share_text(part.clean(layer)) for part in parts)) for layer in clean]
 
 
+def faults(kinds: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """(kind of fault, episodes, success, faults, calls failed). ``kinds``: as ``FaultCount.to_json`` has them."""
+    rows: list[Row] = []
+    for kind, counts in sorted(kinds.items()):
+        n = _whole(counts, "episodes", "scored", "successes", "faults", "failed")
+        success = f"{n['successes'] / n['scored']:.1%}" if n["scored"] else "not scored"
+        rows.append((kind.replace("_", " "), str(n["episodes"]), success, str(n["faults"]), str(n["failed"])))
+    return rows
+
+
+def recovery(kinds: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """(kind of fault; of the calls that it failed: made again, told of, handed over; of the writes that timed out:
+    looked at first, repeated blindly) of the kinds that failed a call. ``kinds``: as for ``faults``."""
+    rows: list[Row] = []
+    for kind, counts in sorted(kinds.items()):
+        calls, writes = _whole(counts, "failed", "timed_out_writes").values()
+        if not calls:
+            continue
+        of_calls = [f"{n}/{calls}" for n in _whole(counts, "tried_again", "told", "handed_over").values()]
+        of_writes = [f"{n}/{writes}" if writes else "" for n in _whole(counts, "checked", "repeated_blindly").values()]
+        rows.append((kind.replace("_", " "), *of_calls, *of_writes))
+    return rows
+
+
+def _whole(counts: Mapping[str, Any], *names: str) -> dict[str, int]:
+    """Counts of a file by these names; 0 for what is none."""
+    return {name: value if isinstance(value := counts.get(name), int) else 0 for name in names}
+
+
 HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
     "headline": ("figure", "share", "95% interval"),
     "layers": ("layer", ShownColumn("question"), "without violation", "95% interval"),
     "rules": ("layer", ShownColumn("rule", whole=True), ShownColumn("severity"), "findings", "episodes", "share"),
+    "faults": (ShownColumn("fault", whole=True), "episodes", "success", "faults", "calls failed"),
+    "recovery": (
+        ShownColumn("failed calls", whole=True),
+        "made again",
+        "told of",
+        "handed over",
+        "looked first",
+        "repeated blindly",
+    ),
     "worst": (
         "severity",
         ShownColumn("rule", whole=True),
@@ -89,11 +128,16 @@ HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
 }
 """A rule is shown whole, so that it can be searched for."""
 
+FIRST = ("headline", "layers", "domains", "faults", "recovery")
+"""The tables before those of single findings."""
+
 
 def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True) -> dict[str, ShownTable]:
     """The tables by name; without ``detailed`` only the headline and the layers, without ``figures`` all but those."""
     shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
     shown["domains"] = domains(summary)
+    kinds = {kind: counts.to_json() for kind, counts in summary.faults.items()}
+    shown |= {"faults": faults(kinds), "recovery": recovery(kinds)}
     if detailed:
         shown |= {"rules": rules(summary), "worst": worst(summary)}
     heads = HEADS | {"domains": ("by domain", *sorted(summary.by_domain))}
@@ -107,7 +151,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True
 def markdown(summary: AuditSummary) -> str:
     """The section of an evaluation's report.md."""
     shown = {name: to_markdown(replace(found, title="")) for name, found in tables(summary).items()}
-    parts = ["## Audit\n", *(shown[name] for name in ("headline", "layers", "domains") if name in shown)]
+    parts = ["## Audit\n", *(shown[name] for name in FIRST if name in shown)]
     if summary.rules:
         parts += [shown["rules"], "Some of the findings; findings.jsonl has them all.\n", shown.get("worst", "")]
     else:

@@ -19,6 +19,7 @@ from muarl.pages.charts import percent, strip
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
+from muarl.report.audit_tables import HEADS, faults, recovery
 from muarl.report.figures import EpisodeLinks, Row, RunFigures, link, share_cell
 
 SHOWN = 10
@@ -116,8 +117,27 @@ def audit_section(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None
     shares, rules = _shares(ways, audits, heads), _rules(ways, audits, heads)
     return join(
         tag("div", tag("div", shares), tag("div", rules), class_="two") if len(audits) <= BESIDE else [shares, rules],
+        *(_faults(a, head if len(audits) > 1 else "") for a, head in zip(audits, heads, strict=True)),
         _red_team(ways, runs),
     )
+
+
+def _faults(audited: AuditOverview, head: str) -> Html | None:
+    """What systems that failed did, and how the agent recovered, by kind of fault."""
+    found = mapping(audited.figures.get("faults"))
+    kinds = {str(kind): mapping(counts) for kind, counts in found.items()}
+    if not kinds:
+        return None
+    note = "Episodes with a fault of the kind, and their success; how many faults, and those that failed a call."
+    title = f"Systems that fail: {head}" if head else "Systems that fail"
+    parts = [to_html(table(HEADS["faults"], faults(kinds), title=title, notes=[note], kind="audits"))]
+    if rows := recovery(kinds):
+        note = (
+            "Of the calls that failed: made again, told of, handed over for good. Of the writes that timed out: looked "
+            "at first, and repeated blindly."
+        )
+        parts.append(to_html(table(HEADS["recovery"], rows, title="Recovery", notes=[note], kind="audits")))
+    return join(*parts)
 
 
 def _head(audited: AuditOverview, runs: bool, many: bool) -> str:

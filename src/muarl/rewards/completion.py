@@ -74,7 +74,10 @@ def _succeeded(messages: Sequence[Message]) -> Iterator[ToolCall]:
     for index, message in enumerate(messages):
         for number, call in enumerate(message.tool_calls, 1):
             answer = messages[index + number] if index + number < len(messages) else None
-            if answer is not None and answer.role == "tool" and not answer.error and call.invalid is None:
+            if answer is None or answer.role != "tool" or call.invalid is not None:
+                continue
+            fault = answer.failed
+            if not answer.error or (fault is not None and fault.ran and fault.writes):  # timed out, and carried out
                 yield call
 
 

@@ -117,27 +117,31 @@ def _wrong(domain: Domain, task: Task, world: World, last: State) -> tuple[Chang
 
 
 def recorded_answers(world: World, messages: list[Message]) -> Iterator[tuple[tuple[int, int], ToolCall, str, str]]:
-    """Every recorded call run again: (where it stands, the call, recorded answer, answer now)."""
+    """Every recorded call run again: (where it stands, the call, recorded answer, answer now). One that did not reach
+    its tool, because the system failed, is not run, and an answer that the system has altered counts as the same."""
     deadline, done = time.monotonic() + SECONDS, 0
     for index, message in enumerate(messages):
         if message.role == "user" and not message.tool_calls:
             world.hear(message)
         if message.role not in ("assistant", "user") or not message.tool_calls:
             continue
-        recorded = []
+        recorded: list[Message] = []
         for answer in messages[index + 1 :]:
             if answer.role != "tool":
                 break
-            recorded.append(answer.content or "")
+            recorded.append(answer)
         calls = message.tool_calls[: len(recorded)]
         done += len(calls)
         if done > CALLS or time.monotonic() > deadline:
             raise CannotReplay(f"There are too many calls to run again (more than {CALLS}, or {SECONDS:.0f} seconds).")
         if not calls:
             continue
-        now = world.call_all(calls[0].requestor, calls)
-        for number, (call, result, then) in enumerate(zip(calls, now, recorded, strict=False)):
-            yield (index, number), call, then, result.content
+        reached = [call for call, answer in zip(calls, recorded, strict=False) if answer.ran]
+        now = world.call_all(calls[0].requestor, reached)
+        for number, (call, answer) in enumerate(zip(calls, recorded, strict=False)):
+            then = answer.content or ""
+            result = next(now).content if answer.ran else then
+            yield (index, number), call, then, then if answer.faults else result
 
 
 # States.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -10,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 from traceback import extract_tb
+from typing import TYPE_CHECKING
 
 from muarl.agents.base import Agent, AgentSession, Forks, TakesTools
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
@@ -17,8 +19,11 @@ from muarl.domains.base import World
 from muarl.domains.tasks import Task
 from muarl.rollouts.rules import Limits, Rules, VoidReply, bugs_named
 from muarl.types.chat import Message, Requestor, ToolCall, ToolSpec, visible_to_agent, visible_to_user
-from muarl.types.episode import Episode, StopReason, Turn, Usage
+from muarl.types.episode import FAULTS, Episode, StopReason, Turn, Usage
 from muarl.users.base import HoldsSomething, LeavesTags, User, check_reply, fork_user
+
+if TYPE_CHECKING:  # most worlds never fail
+    from muarl.domains.faults.layer import FaultLayer
 
 BUGS = (TypeError, AttributeError, NameError, ImportError, NotImplementedError)
 """Exceptions that only a mistake in code raises. Servers, files and models fail with others."""
@@ -50,6 +55,7 @@ async def run_episode(
     system: str | None = None,
     tools: Sequence[ToolSpec] | None = None,
     before_agent: Callable[[Conversation], None] | None = None,
+    faults: FaultLayer | None = None,
 ) -> Episode:
     """Play one episode to its end and return it unscored. The world is opened here, and closed by whoever scores it.
 
@@ -61,6 +67,8 @@ async def run_episode(
     ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for this task.
     ``episode_id`` must be unique among live episodes. Timings are seconds: "agent", "user", "world", "total".
     ``before_agent`` is called whenever it is the agent's turn, and may copy the conversation (``Conversation.fork``).
+    ``faults``: what this episode's tools do wrong (``domains.faults``), each noted with the message of its
+    result, and counted by kind in the tag "system_faults"; None: nothing.
 
     A failure outside the policy (InfrastructureError, or an unexpected exception of agent, user or world) gives an
     episode that ends with ``infrastructure``; ``error`` says what failed, ``tags["boundary"]`` whose failure it is,
@@ -82,6 +90,7 @@ async def run_episode(
         user_name=user_name or type(user).__name__,
         system=world.domain.policy_for(task) if system is None else system,
         tools=tuple(world.domain.specs_for(task) if tools is None else tools),
+        faults=faults,
     )
     return await conversation.play(before_agent)
 
@@ -107,11 +116,12 @@ class Conversation:
         user_name: str,
         system: str,
         tools: tuple[ToolSpec, ...],
+        faults: FaultLayer | None = None,
     ) -> None:
         self.task, self.world, self.agent, self.user = task, world, agent, user
         self.limits, self.rules = limits, rules
         self.seed, self.name, self.group, self.user_name = seed, name, group, user_name
-        self.system, self.tools = system, tools
+        self.system, self.tools, self.faults = system, tools, faults
         self.session: AgentSession | None = None
         with bugs_named(rules, world.domain.name):
             self.before, self.speaker = rules.opening(task)
@@ -142,6 +152,7 @@ class Conversation:
         new = copy(self)
         new.name, new.seed = name, self.seed if seed is None else seed
         new.world = self.world.fork()
+        new.faults = None if self.faults is None else self.faults.fork()
         new.user = fork_user(self.user, self.task, self.messages)
         new.session = session.fork(name, seed=seed)
         new.new, new.turns, new.messages = [*self.new], [*self.turns], [*self.messages]
@@ -157,6 +168,8 @@ class Conversation:
         try:
             try:
                 if self.session is None:
+                    if self.faults is not None:
+                        self.faults.check(self.world)
                     await _catch_up(self.world, self.task.history)
                     with self.work_of("world"):
                         await self.world.aopen()
@@ -180,6 +193,8 @@ class Conversation:
             tags |= {"boundary": failure.boundary, "retryable": failure.retryable}
             if isinstance(failure, VoidReply):
                 tags["void"] = True
+        if self.faults is not None:
+            tags[FAULTS] = dict(Counter(fault.kind for message in self.messages for fault in message.faults))
         self.seconds["total"] = perf_counter() - started
         return Episode(
             id=self.name,
@@ -280,13 +295,13 @@ class Conversation:
         results: list[Message] = []
         for side, several in groupby(calls, key=lambda call: self.side_of(requestor, call)):
             batch = [replace(call, requestor=side) for call in several]
-            answers = self.world.answers(side, batch)
+            faults = self.faults
+            answers = self.world.answers(side, batch) if faults is None else faults.answers(self.world, side, batch)
             for call in batch:
                 with self.work_of("world", f" in tool {call.name}") as work:
                     result = await anext(answers, None)
                     if result is None:
                         raise RuntimeError("the world gave no result")
-                self.errors += result.error
                 message = Message(
                     "tool",
                     result.content,
@@ -294,7 +309,10 @@ class Conversation:
                     name=call.name,
                     requestor=requestor,
                     error=result.error,
+                    faults=result.faults,
                 )
+                # A system that fails is no error of the agent's: who calls it for ever comes to the limit of turns.
+                self.errors += message.error and message.failed is None
                 results.append(message)
                 self.add(Turn(message, work.seconds))
             with self.work_of("world"):

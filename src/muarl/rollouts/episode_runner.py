@@ -18,6 +18,7 @@ from muarl.agents.base import Agent
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.domains.base import World
+from muarl.domains.faults.rates import FaultRates
 from muarl.domains.tasks import Task
 from muarl.rollouts.conversation import Conversation, run_episode
 from muarl.rollouts.rules import Limits, Rules
@@ -82,7 +83,8 @@ class EpisodeRunner:
     ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for the task.
 
     An episode that ends with ``infrastructure`` is played again, up to ``retries`` times, after a random wait below
-    ``backoff`` * 2**attempt seconds. ``before_agent``: see ``run_episode``.
+    ``backoff`` * 2**attempt seconds. ``before_agent``: see ``run_episode``. ``faults``: how often tools fail; an
+    episode's faults follow from the seed that its user's follows from.
     """
 
     make_world: MakeWorld
@@ -98,6 +100,7 @@ class EpisodeRunner:
     score_cut: bool = False
     backoff: float = 1.0
     before_agent: Callable[[Conversation], None] | None = None
+    faults: FaultRates | None = None
 
     def __post_init__(self) -> None:
         if self.retries < 0:
@@ -142,6 +145,13 @@ class EpisodeRunner:
 
         async def played() -> Episode:
             user_seed = request.seed if request.user_seed is None else request.user_seed
+            faults = None
+            if self.faults:
+                from muarl.domains.faults.layer import FaultLayer  # most worlds never fail
+
+                handing_over = (self.rules or Rules()).transfer_tool(world.domain.tool_names())
+                spared = () if handing_over is None else (handing_over,)
+                faults = FaultLayer(self.faults, derive_seed(user_seed, "faults"), spared=spared)
             user = self.make_user(task, seed=user_seed if request.one_seed else derive_seed(user_seed, "user"))
             episode = await run_episode(
                 task,
@@ -157,6 +167,7 @@ class EpisodeRunner:
                 system=self.system(task) if callable(self.system) else self.system,
                 tools=self.tools(task) if callable(self.tools) else self.tools,
                 before_agent=self.before_agent,
+                faults=faults,
             )
             episode.id = name
             if begun is not None:

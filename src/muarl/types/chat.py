@@ -64,23 +64,63 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolFault:
+    """What a simulated system did wrong with one tool call (``domains.faults``); no agent is shown it.
+
+    ``kind``: such as "outage". ``failed``: whether the call was answered by an error because of it. ``ran``: whether
+    the call reached the tool all the same. ``writes``: whether the tool may write. ``seconds``: the simulated time that
+    the call took, of "latency" and time-outs. ``detail``: in words,
+    such as "2 of 5 entries"; empty where the kind says it all.
+    """
+
+    kind: str
+    failed: bool = False
+    ran: bool = False
+    writes: bool = False
+    seconds: float | None = None
+    detail: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict that ``from_json`` restores exactly; fields that hold their default are left out."""
+        out: dict[str, Any] = {"kind": self.kind}
+        more = {"failed": self.failed, "ran": self.ran, "writes": self.writes, "detail": self.detail}
+        out |= {name: value for name, value in more.items() if value}
+        return out if self.seconds is None else out | {"seconds": self.seconds}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ToolFault:
+        """The inverse of ``to_json``. KeyError if there is no kind."""
+        seconds = data.get("seconds")
+        return cls(
+            kind=str(data["kind"]),
+            failed=bool(data.get("failed", False)),
+            ran=bool(data.get("ran", False)),
+            writes=bool(data.get("writes", False)),
+            seconds=None if seconds is None else float(seconds),
+            detail=str(data.get("detail", "")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool call gave back: the observation's exact text, and whether it is an error.
 
     ``cause``: what kind of error, in words for a domain's author ("unknown tool", "raises ValueError"); empty where the
-    world does not say.
+    world does not say. ``faults``: what a simulated system did wrong with the call.
     """
 
     content: str
     error: bool = False
     cause: str = field(default="", compare=False)
+    faults: tuple[ToolFault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation: text, tool calls, or both.
 
-    ``tool`` messages carry the id of the call they answer and the side that asked (``requestor``).
+    ``tool`` messages carry the id of the call they answer and the side that asked (``requestor``), and the ``faults``
+    of a simulated system.
     """
 
     role: Role
@@ -91,6 +131,7 @@ class Message:
     name: str | None = None
     requestor: Requestor = "assistant"
     error: bool = False
+    faults: tuple[ToolFault, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly; fields that hold their default are left out."""
@@ -107,6 +148,8 @@ class Message:
             out["requestor"] = self.requestor
         if self.error:
             out["error"] = True
+        if self.faults:
+            out["faults"] = [fault.to_json() for fault in self.faults]
         return out
 
     @classmethod
@@ -121,7 +164,18 @@ class Message:
             name=data.get("name"),
             requestor=data.get("requestor", "assistant"),
             error=bool(data.get("error", False)),
+            faults=tuple(map(ToolFault.from_json, data.get("faults") or ())),
         )
+
+    @property
+    def ran(self) -> bool:
+        """Of a tool message: whether its call reached the tool, as all do but for some faults."""
+        return all(fault.ran for fault in self.faults)
+
+    @property
+    def failed(self) -> ToolFault | None:
+        """Of a tool message: the fault that made an error of it, None if there is none."""
+        return next((fault for fault in self.faults if fault.failed), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ AGENT_GUARD = "agent_guard"
 BRANCH = "branch"
 """The tag of an episode that began as another one (rollouts/beginnings.py): {"of": that episode's id, "turn": the index
 of the turn in its turns that was played anew, "agent_turn": how many of the agent's turns came before it}."""
+FAULTS = "system_faults"
+"""The tag of episodes whose world may fail (domains/faults): how many faults there were, by kind."""
 ADVANTAGE = "advantage"
 """The tag with what an episode was learned from with; where that differs from turn to turn, its mean."""
 SPOILED = "spoiled_by_user"

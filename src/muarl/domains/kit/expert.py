@@ -8,21 +8,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from muarl.basics.errors import MuarlError
 from muarl.domains.kit import reading, templates
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.device import Step
 from muarl.domains.kit.gold import MAX_MOVES
-from muarl.domains.kit.moves import Move, Refused, Request, call_key
+from muarl.domains.kit.moves import ANEW, Move, Refused, Request, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
 from muarl.domains.kit.service import Service
+from muarl.domains.kit.trouble import TRIES, Coping, Look, listings_of, looks_of, summary_of, trouble_in, understood
 from muarl.domains.scripted_expert import ErrorProfile, ScriptedExpert
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.user_acts import corrects, tells_works
 from muarl.language.values import join
-from muarl.types.chat import Message
+from muarl.types.chat import Message, ToolCall
 
 ATTEMPTS = 2
 """How often a user may try to identify themselves."""
@@ -45,6 +48,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._remedy = ""  # the tool without which another one does not work
         self._remedied = False  # whether the last call was to it
         self._step: Step | None = None  # what the user was asked to do
+        self._coping = Coping()
+        self._whose: Look | None = None  # the look-up that found out who is calling, as long as nothing has changed
 
     # what came in
 
@@ -134,9 +139,17 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _observe(self, message: Message) -> None:
         call, move = self._last, self._move
-        if call is None:
+        if call is None or self._system_failed(call, move, message):
             return
         self._last = None
+        if self._service.tool_kinds.get(call.name) == "read":
+            message = replace(message, content=understood(message.content or ""))
+        if self._coping.doubt is not None:
+            self._find_out(call, message)
+            return
+        if self._coping.tries:
+            self._coping.tries = 0
+            self._told.append(templates.pick(self._rng, templates.TROUBLE))
         self._remedy = self._service.remedy(message.content or "") if message.error else ""
         if self._remedied or self._remedy:
             if self._remedy and move is not None and move.kind == "write" and move.texts:
@@ -146,18 +159,44 @@ class ServiceExpert(ScriptedExpert[Request]):
         if call.name == self._service.transfer:
             self._handed_over = not message.error
         elif move is None:
-            self._identified(call.name, message)
+            self._identified(call, message)
         elif move is not None and move.kind == "write":
             self._written(message, move)
         elif move is not None and not self._was_wrong:
             found = None if message.error else self._service.read(move.tool, message.content or "")
             self._seen[call_key(move.tool, move.arguments)] = found
 
-    def _identified(self, tool: str, message: Message) -> None:
+    def _system_failed(self, call: ToolCall, move: Move | None, message: Message) -> bool:
+        """Take in an answer that is no answer of the tool's; False for one that is."""
+        trouble = trouble_in(message)
+        if not trouble or (trouble == "cut" and max(self._coping.tries, self._coping.look_tries) >= TRIES - 1):
+            return False
+        self._last, looks = None, None
+        if self._service.tool_kinds.get(call.name) == "write":
+            looks = looks_of(self._frames[0], self._seen) if self._frames else []
+            looks += [] if self._whose is None else [self._whose]
+            looks += listings_of(self._service, call, self._caller or {}, looks)
+        self._coping.failed(trouble, call, move, looks)
+        return True
+
+    def _find_out(self, call: ToolCall, message: Message) -> None:
+        """Whether a write was carried out, by a look-up that was made anew."""
+        found = None if message.error else self._service.read(call.name, message.content or "")
+        if not self._coping.learn(found):
+            return
+        self._coping.tries = 0
+        frame = self._frames[0]
+        frame.written.append(found)  # as like the write's own answer as anything that is known
+        frame.unsure = True
+        self._forget()
+        self._told.append(templates.pick(self._rng, templates.TROUBLE))
+
+    def _identified(self, call: ToolCall, message: Message) -> None:
         if self._was_wrong:
             return
         if not message.error:
-            found = self._service.read(tool, message.content or "")
+            found = self._service.read(call.name, message.content or "")
+            self._whose = call.name, call.arguments, found
             identity, name = self._service.identity, self._facts.get("name")
             self._caller = {**self._facts, **(identity.found(found) if identity else {})}
             template = templates.pick(self._rng, templates.THANKS)
@@ -182,6 +221,7 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _forget(self) -> None:
         """Something has changed: look at what may have changed with it anew."""
+        self._whose = None
         self._seen = {k: v for k, v in self._seen.items() if k.split(" ")[0] in self._service.open_tools}
 
     # what goes out
@@ -215,6 +255,8 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _decide(self) -> Message:
         if self._handed_over:
             return self._say(templates.TRANSFERRED)
+        if self._coping.waiting and (message := self._cope()) is not None:
+            return message
         if self._remedy:
             self._remedied = True
             return self._call(self._remedy)
@@ -232,11 +274,31 @@ class ServiceExpert(ScriptedExpert[Request]):
                 return message
         raise RuntimeError(f"{self._service.name}: the expert does not come to a decision")
 
+    def _cope(self) -> Message | None:
+        """The next step with a call that the system has failed. None where it is put off, and others come first."""
+        coping = self._coping
+        if coping.again is not None:
+            (wanted, self._move), coping.again = coping.again, None
+            return self._call(wanted.name, **wanted.arguments)
+        if coping.doubt is not None:
+            tool, arguments, _ = coping.doubt.looks[0]
+            return self._call(tool, **arguments)
+        call, coping.stuck, coping.tries, coping.look_tries = coping.stuck, None, 0, 0
+        assert call is not None
+        frame = self._frames[0] if self._frames else None
+        if frame is not None and len(self._frames) > 1 and not frame.put_off and not coping.doubtful:
+            frame.put_off, frame.confirmed = True, self._service.tool_kinds.get(call.name) == "write"
+            self._frames.append(self._frames.pop(0))
+            self._told.append(templates.pick(self._rng, templates.PUT_OFF))
+            return None
+        return self._hand_over(summary_of(call, self._service.caller, doubtful=coping.doubtful))
+
     def _hand_over(self, why: str) -> Message:
         """Hand the user over, or, where there is nobody to take over, give the request up."""
         if self._service.transfers:
             return self._call(self._service.transfer, **self._service.transfer_arguments(why))
-        self._frames.pop(0)
+        if self._frames:
+            self._frames.pop(0)
         self._told.append(templates.pick(self._rng, templates.GIVEN_UP))
         return self._say(templates.pick(self._rng, templates.HOW_ELSE))
 
@@ -265,7 +327,9 @@ class ServiceExpert(ScriptedExpert[Request]):
         if frame.others and any(s.draw is not None and s.draw.own for s in service.intent(frame.intent).slots):
             self._turn_down(templates.pick(self._rng, templates.SOMEBODY_ELSES))  # without having looked at it
             return None
-        move = next_move(service.intent(frame.intent), frame, self._seen, self._caller or {}, service.today)
+        move = self._next_move(frame)
+        if move is None:
+            return None
         if move.kind == "call":
             return self._do(move.tool, self._with_errors(move.arguments, frame), move)
         if move.kind == "ask":
@@ -275,6 +339,25 @@ class ServiceExpert(ScriptedExpert[Request]):
         if move.kind == "unavailable":
             return self._short_of(frame, move)
         return self._take(frame, move)
+
+    def _next_move(self, frame: Request) -> Move | None:
+        """What the plan says. None where it can make nothing of what is known after a write of which only that is
+        known that it was carried out; of a look-up that it can make nothing of another one is made."""
+        service, coping = self._service, self._coping
+        while True:
+            try:
+                move = next_move(service.intent(frame.intent), frame, self._seen, self._caller or {}, service.today)
+            except MuarlError:
+                if frame.unsure:
+                    self._told.append(templates.THAT_IS_DONE)
+                    self._frames.pop(0)
+                    return None
+                if not frame.looked or coping.relooks >= TRIES:
+                    raise
+                coping.relooks += 1
+                self._seen.pop(frame.looked.popitem()[0].split(ANEW)[0], None)
+            else:
+                return move
 
     def _filled(self, frame: Request, move: Move) -> str:
         """What is said for a move: one of its wordings."""

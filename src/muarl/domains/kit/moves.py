@@ -23,7 +23,8 @@ class Request:
     ``looked``: results of look-ups that it went by, which stay as they were when it has written. ``written``: results
     of its writes, in order, those that were refused as ``Refused``; ``reported``: what the user told of each step.
     ``over``: conditions that refuse are passed over (an expert with errors). ``others``: the user says that it is about
-    somebody else's things.
+    somebody else's things. ``unsure``: the result of a write is not known, only that it was carried out. ``put_off``:
+    the system failed at it, and others were served first.
     """
 
     intent: str
@@ -35,6 +36,8 @@ class Request:
     reported: list[dict[str, Any]] = field(default_factory=list)
     over: bool = False
     others: bool = False
+    unsure: bool = False
+    put_off: bool = False
 
     def forget_refusals(self) -> None:
         """Try again what was refused: something about the request has changed."""

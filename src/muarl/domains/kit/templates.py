@@ -226,6 +226,12 @@ MISSING = (
     "There is nothing under {} on your account. {}",
     "I do not see {} in the system. {}",
 )
+TROUBLE = (
+    "Our system had a problem, so that took me a second try.",
+    "Sorry for the delay, our system was slow to answer.",
+)
+PUT_OFF = ("Our system does not answer there, so I see to the rest first.",)
+THAT_IS_DONE = "That is done."
 UNIDENTIFIED = (
     "I am sorry, I cannot help you without having identified you.",
     "I'm sorry, but I can't do anything as long as I do not know who you are.",
