@@ -97,6 +97,8 @@ def run(config: RunConfig) -> Path:
         )
         write_text(run.path / "report.md", report_text(found, report, summary))
         progress.console.print(report.to_table())
+        for text in report.warnings():
+            progress.say(f"Warning: {text}.")
         for table in tables(found.audited.summary, detailed=False).values():
             progress.console.print(to_terminal(table))
         if (cost := cost_text(summary)) is not None:

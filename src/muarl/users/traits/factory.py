@@ -13,6 +13,7 @@ from muarl.users.agenda_service import ServiceAgendaUser, parts_of
 from muarl.users.base import User
 from muarl.users.behaviours.altered import Wandering
 from muarl.users.behaviours.service_speech import ServiceSpeech
+from muarl.users.strata.panel import Persona
 from muarl.users.traits.agenda import DifficultUser
 from muarl.users.traits.foreign import PartlyForeign
 from muarl.users.traits.levels import Traits, TraitUser
@@ -56,15 +57,25 @@ class _Digressing(Wandering):
 
 
 def user_with_traits(
-    task: Task, make: Callable[..., User], traits: Traits, *, seed: int, persona: str | None = None
+    task: Task,
+    make: Callable[..., User],
+    traits: Traits,
+    *,
+    seed: int,
+    persona: str | None = None,
+    strata: Persona | None = None,
 ) -> TraitUser:
-    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ConfigError if
-    they are not those of a service, so that nothing is known of how they would show a trait."""
+    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ``strata``: its
+    values of strata, which decide its traits and persona before the others. ConfigError if they are not those of a
+    service, so that nothing is known of how they would show a trait."""
+    if strata is not None:
+        traits, persona = strata.on(traits), strata.persona or persona
     made = parts_of(make, task)
     if made is None or not issubclass(made[0], ServiceAgendaUser):
         raise ConfigError(
-            f"user.traits: the rule-based users of {task.domain} are no agenda users of a service, and have no traits. "
-            "Leave the setting out, or let a model play the user (user.kind=llm)."
+            f"user.{'traits' if strata is None else 'strata'}: the rule-based users of {task.domain} are no agenda "
+            "users of a service, and have no traits. Leave the setting out, or let a model play the user "
+            "(user.kind=llm)."
         )
     user_class, given = made
     core = difficult(user_class)(task, traits=traits, seed=seed, persona=persona, **given)
@@ -75,4 +86,6 @@ def user_with_traits(
     if traits.foreign_language:
         speech = ServiceSpeech(core.service, core.kinds)
         user = PartlyForeign(user, speech, traits.language, f"{label} language", traits.foreign_language)
-    return TraitUser(user, traits, core)
+    if strata is None:
+        return TraitUser(user, traits, core)
+    return TraitUser(user, traits, core, strata=strata.tags(), decided=strata.traits)
