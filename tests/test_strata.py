@@ -9,6 +9,7 @@ import pytest
 
 from muarl.accounts.statistics import EvaluationReport, evaluate_summary, results_by_stratum, strata_json
 from muarl.accounts.strata import Outcome, StratumResult, randomisation_p, strata_of
+from muarl.report.report_tables import ReportStage, kinds_section
 from muarl.types.episode import Episode, StopReason, Verdict
 
 
@@ -121,6 +122,20 @@ def test_an_evaluation_tells_success_by_stratum() -> None:
     block = evaluate_summary(played)
     assert block["strata"]["patience"]["warning"] == warning
     assert block["by_tag"]["user's patience"]["pressed"]["value"] == 0.25
+
+
+def test_a_report_says_below_the_tables_what_the_test_says() -> None:
+    counts = {"pressed": 10, "patient": 36}
+    played = [e for value, right in counts.items() for e in episodes({"strata": {"patience": value}}, right, 40)]
+    page = str(kinds_section([ReportStage("Score", "the score", "after", evaluate_summary(played))]))
+    assert "Score: </b>success differs by patience: pressed 25%" in page and "patience: p &lt; 0.001" in page
+    alike = [e for value in counts for e in episodes({"strata": {"patience": value}}, 20, 40)]
+    page = str(kinds_section([ReportStage("Score", "the score", "after", evaluate_summary(alike))]))
+    assert "no difference in success" in page and "patience: p = 1.000" in page
+    plain = kinds_section(
+        [ReportStage("Score", "the score", "after", evaluate_summary(episodes({"intent": "a"}, 1, 2)))]
+    )
+    assert "fare differently" not in str(plain)
 
 
 def test_without_strata_a_summary_is_what_it_was() -> None:
