@@ -206,9 +206,9 @@ StrataSetting = Annotated[dict[str, dict[str, Annotated[float, Field(gt=0)]]], B
 
 
 UserRule = Literal[
-    "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-    "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops", "empty",
-    "incoherent",
+    "contradicts", "invents", "leaks", "breaks_character", "pretends", "omits_actions", "stops_early",
+    "agrees_and_stops", "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops",
+    "empty", "incoherent",
 ]  # fmt: skip
 """What can be wrong with what a simulated user says (muarl.user_errors.conduct)."""
 
@@ -224,8 +224,8 @@ class GuardConfig(Section):
     retries: Count = Field(2, description="How often a message is asked again at most. Every try is paid for.")
     rules: tuple[UserRule, ...] = Field(
         (
-            "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-            "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
+            "contradicts", "invents", "leaks", "breaks_character", "pretends", "omits_actions",
+            "stops_early", "agrees_and_stops", "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
         ),
         description="The rules that the guard goes by (docs/user-check.md).",
     )  # fmt: skip
