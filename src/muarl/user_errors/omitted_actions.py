@@ -24,7 +24,6 @@ from functools import lru_cache
 
 from muarl.language.acts import asks_to_do
 from muarl.language.user_acts import claimed_deeds, claims_done
-from muarl.types.chat import Message
 from muarl.user_errors.conversation import UserConversation
 
 _LOOKS = frozenset({
@@ -36,6 +35,8 @@ _WHOLE = frozenset({"device", "phone", "computer", "machine", "system", "router"
 """Words in names of tools for all of what the user has at hand."""
 _GENERAL = _WHOLE | {"settings", "setting", "mode", "status", "preference", "preferences", "card", "request", "app"}
 """Words in names of tools that do not tell one action from another, if there are others."""
+CLAIMS = 50
+"""Claims of one message that are looked at; nobody makes more."""
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -75,10 +76,13 @@ def omitted_action(talk: UserConversation, turn: int) -> str | None:
     if not actions or message.tool_calls or not talk.said or turn == talk.said[0]:
         return None
     text = talk.text(turn)
-    for verb, clause in claimed_deeds(text):
+    claims = claimed_deeds(text)[:CLAIMS]
+    heard = [frozenset(_words(talk.messages[i].content or "")) for i in talk.agent if i < turn] if claims else []
+    called = {call.name for m in talk.messages[:turn] if m.role == "user" for call in m.tool_calls}
+    for verb, clause in claims:
         meant = _most_precise(actions, clause, verb)
         names = {action.tool for action in meant}
-        if meant and not _called(talk.messages[:turn], names) and _spoken_of(meant, talk, turn):
+        if not names & called and any(action.is_meant(words) for words in heard for action in meant):
             return f"{verb} {clause}".strip()[:100] + f", without a call of {' or '.join(sorted(names))}"
     done = claims_done(text)
     index, asked = talk.asked(turn)
@@ -101,16 +105,6 @@ def _most_precise(actions: Iterable[DeviceAction], text: str, verb: str = "") ->
     meant = [action for action in actions if action.is_meant(words, verb)]
     named = [a for a in meant if a.about and not any(a.about < other.about for other in meant)]
     return named or meant
-
-
-def _called(messages: Sequence[Message], names: set[str]) -> bool:
-    return any(call.name in names for m in messages if m.role == "user" for call in m.tool_calls)
-
-
-def _spoken_of(meant: Sequence[DeviceAction], talk: UserConversation, turn: int) -> bool:
-    """Whether the agent has spoken of any of these, so that the claim is not about what was before."""
-    heard = (frozenset(_words(talk.messages[i].content or "")) for i in talk.agent if i < turn)
-    return any(action.is_meant(words) for words in heard for action in meant)
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:
