@@ -114,7 +114,7 @@ def test_every_rule_is_measured() -> None:
     assert CONDUCT.keys() <= RULES.keys()
 
 
-TASKS = {"pretends": 30, "omits_actions": 30, "agrees_and_stops": 12, "agrees_wrongly": 8, "overtells": 8, "repeats": 8}
+TASKS = {"pretends": 30, "omits_actions": 60, "agrees_and_stops": 12, "agrees_wrongly": 8, "overtells": 8, "repeats": 8}
 """Tasks of each domain in which a fault has its place, where 4 are too few."""
 
 
