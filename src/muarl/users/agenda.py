@@ -50,7 +50,12 @@ class AgendaUserFactory:
             from muarl.users.traits.factory import user_with_traits
 
             levels = Traits() if self._traits is None else self._traits.draw(own)
-            drawn = None if self._strata is None else self._strata.draw(own)
-            return user_with_traits(task, self._make, levels, seed=own, persona=self._persona, strata=drawn)
+            if self._strata is None:
+                return user_with_traits(task, self._make, levels, seed=own, persona=self._persona)
+            drawn = self._strata.draw(own)
+            persona = drawn.persona or self._persona
+            return user_with_traits(
+                task, self._make, drawn.on(levels), seed=own, persona=persona, strata=drawn.tags(), decided=drawn.traits
+            )
         with attributed(f"environment {task.domain}: its rule_based_user", self._make):
             return self._make(task, seed=own, persona=self._persona)

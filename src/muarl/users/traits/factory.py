@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.tasks import Task
@@ -13,7 +13,6 @@ from muarl.users.agenda_service import ServiceAgendaUser, parts_of
 from muarl.users.base import User
 from muarl.users.behaviours.altered import Wandering
 from muarl.users.behaviours.service_speech import ServiceSpeech
-from muarl.users.strata.panel import Persona
 from muarl.users.traits.agenda import DifficultUser
 from muarl.users.traits.foreign import PartlyForeign
 from muarl.users.traits.levels import Traits, TraitUser
@@ -63,13 +62,12 @@ def user_with_traits(
     *,
     seed: int,
     persona: str | None = None,
-    strata: Persona | None = None,
+    strata: Mapping[str, Any] | None = None,
+    decided: Collection[str] = (),
 ) -> TraitUser:
-    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ``strata``: its
-    values of strata, which decide its traits and persona before the others. ConfigError if they are not those of a
-    service, so that nothing is known of how they would show a trait."""
-    if strata is not None:
-        traits, persona = strata.on(traits), strata.persona or persona
+    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ``strata``,
+    ``decided``: see ``TraitUser``. ConfigError if they are not those of a service, so that nothing is known of how they
+    would show a trait."""
     made = parts_of(make, task)
     if made is None or not issubclass(made[0], ServiceAgendaUser):
         raise ConfigError(
@@ -86,6 +84,4 @@ def user_with_traits(
     if traits.foreign_language:
         speech = ServiceSpeech(core.service, core.kinds)
         user = PartlyForeign(user, speech, traits.language, f"{label} language", traits.foreign_language)
-    if strata is None:
-        return TraitUser(user, traits, core)
-    return TraitUser(user, traits, core, strata=strata.tags(), decided=strata.traits)
+    return TraitUser(user, traits, core, strata=strata, decided=decided)
