@@ -19,6 +19,8 @@ from muarl.basics.folders import home
 RAW = "https://raw.githubusercontent.com"
 _MANIFESTS = Path(__file__).parent / "manifests"
 LICENSE = "LICENSE"
+TASK_SETS = ("areal-tau2",)
+"""Tasks of others to train on, which have no manifest: what reads them checks them (``tau.areal_tau2``)."""
 _verified: dict[Path, int] = {}
 
 
@@ -71,7 +73,7 @@ def manifest(name: str) -> Manifest:
     """The pinned manifest of a benchmark. DataError if there is none of that name."""
     file = _MANIFESTS / f"{name}.json"
     if name not in known():
-        raise DataError(f"there is no benchmark {name!r}; known: {', '.join(known())}")
+        raise DataError(f"there is no benchmark {name!r}; known: {', '.join(known())}. Tasks: {', '.join(TASK_SETS)}")
     raw = json.loads(file.read_text(encoding="utf-8"))
     files = {k: (v["sha256"], v["bytes"]) for k, v in raw["files"].items()}
     made = {k: v["source"] for k, v in raw["files"].items() if "source" in v}

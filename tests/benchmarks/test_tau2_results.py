@@ -8,6 +8,8 @@ import pytest
 
 from muarl.basics.errors import DataError
 from muarl.records.reading import RecordReader
+from muarl_tools.auditing.conversations import ConversationReader
+from muarl_tools.auditing.rules import RulesOfConversations
 from muarl_worlds.tau import tau2_results as results
 
 TASK = {"id": "7", "user_scenario": {"instructions": "Ask."}, "evaluation_criteria": None}
@@ -131,3 +133,18 @@ def test_a_task_that_is_missing_or_malformed_is_named(tmp_path):
         found.task("7")
     with pytest.raises(DataError, match=r"r\.json: tau2 mock task '8': it lacks the field 'user_scenario'"):
         found.task("8")
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_an_agent_without_a_user_is_not_audited_for_what_it_asks_and_tells(tmp_path, monkeypatch, alone):
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path / "none"))
+    implementations = ("llm_agent_solo", "dummy_user") if alone else ("llm_agent", "user_simulator")
+    info = {
+        "environment_info": {"domain_name": "telecom"},
+        "agent_info": {"implementation": implementations[0]},
+        "user_info": {"implementation": implementations[1]},
+    }
+    (tmp_path / "r.json").write_text(json.dumps({**RUN, "info": info}))
+    (one,) = ConversationReader(RulesOfConversations()).read(tmp_path / "r.json")
+    assert one.rules.declared and one.rules.forbids
+    assert (one.rules.consent, bool(one.rules.obligations)) == ((False, False) if alone else (True, True))

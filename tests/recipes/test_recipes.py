@@ -194,7 +194,7 @@ def test_a_finished_training_says_what_to_do_next(
 def test_quickstart_leaves_everything_the_summary_promises(
     configure: Configure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = configure("rl.steps=2", "rl.eval_every=0")
+    config = configure("rl.steps=2", "rl.eval_every=0", "eval.harder_users=[typical,hard]")
     run = quickstart.run(config)
     said = capsys.readouterr().err
     begun = [line for line in said.splitlines() if " · stage " in line]
@@ -211,6 +211,9 @@ def test_quickstart_leaves_everything_the_summary_promises(
         assert summary[block]["tasks"] == 4
         assert summary[block]["success_without_violation"] == summary["audit"][block]["success_without_violation"]
         assert summary[block]["success_without_violation"]["value"] <= summary[block]["success"]
+    assert list(summary["harder_users"]) == ["typical", "hard"] and "By how hard users are to serve" in said
+    assert all(block["tasks"] == 4 and 0 <= block["success"] <= 1 for block in summary["harder_users"].values())
+    assert "These users are easy to serve" in (run / "report.html").read_text(encoding="utf-8")
     assert "without any violation" in said.partition("After reinforcement learning")[2]
     assert all("violations" in e.verdict.audit for e in RunDirectory.at(run).read_episodes("eval-after") if e.verdict)
     assert isinstance(summary["do_nothing"], float)
@@ -219,7 +222,8 @@ def test_quickstart_leaves_everything_the_summary_promises(
     assert summary["seed"] == 0
     assert summary["user_train"] != summary["user_eval"]
     assert "<html" in (run / "report.html").read_text(encoding="utf-8")
-    assert {"eval-before.jsonl", "eval-after.jsonl"} <= {p.name for p in (run / "episodes").iterdir()}
+    names = {f"eval-{name}.jsonl" for name in ("before", "after", "typical", "hard")}
+    assert names <= {p.name for p in (run / "episodes").iterdir()}
     assert {r["phase"] for r in RunDirectory.at(run).read_metrics()} >= {"cold_start", "rl", "evaluation"}
     assert status(run) == "finished"
     # The run stands for what reinforcement learning made of it, not for its cold start.

@@ -7,12 +7,13 @@ from typing import Any
 from muarl.domains.auditing import AuditRules
 from muarl.environments.registry import built_in, environment_of, find
 from muarl.users.agenda import AgendaUserFactory
+from muarl_worlds.data import TASK_SETS
 
 MADE = tuple(name for name in built_in() if name.endswith("-generated"))
 """Those whose worlds and tasks are made from seeds, in this process."""
 ON_SERVERS = tuple(name for name in built_in() if name.startswith("mcp-"))
 """Those whose tools run on MCP servers."""
-BENCHMARKS = tuple(name for name in built_in() if name not in (*MADE, *ON_SERVERS))
+BENCHMARKS = tuple(name for name in built_in() if name not in (*MADE, *ON_SERVERS) and not name.startswith(TASK_SETS))
 
 
 def rules_of(domain: str, *, benchmark: bool = False) -> AuditRules:

@@ -141,8 +141,9 @@ TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
     "easy": {},
     "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
     "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
+    "mixed": {"withholding": [0.0, 0.9], "impatience": [0.0, 0.7], "wandering": [0.0, 0.6], "mistakes": [0.0, 0.5]},
 }
-"""What the names stand for."""
+"""What the names stand for. ``mixed``: every user's own, each trait from none to hard."""
 
 
 def _levels(value: Any) -> Any:
@@ -269,8 +270,8 @@ class UserConfig(Section):
     )
     traits: Traits = Field(
         default_factory=TraitsConfig,
-        description="Agenda and LLM users: how difficult they are. `easy`, `typical` or `hard`, or levels of single "
-        "traits.",
+        description="Agenda and LLM users: how difficult they are. `easy`, `typical`, `hard`, `mixed` (every user's "
+        "own, from easy to hard), or levels of single traits.",
     )
     strata: StrataSetting = Field(
         default_factory=dict,

@@ -169,6 +169,12 @@ class EvalConfig(Section):
     )
     task_ids: tuple[str, ...] = Field((), description="Only the official tasks with these ids; empty: all.")
     trials: Positive = Field(1, description="Episodes of each task. pass^k needs at least k.")
+    harder_users: tuple[Literal["typical", "hard"], ...] = Field(
+        (),
+        description="The agent is also evaluated on the same tasks with users as difficult as this (docs/users.md). "
+        "Left out where `eval_user` has traits or strata of its own or cannot have any (benchmarks' own users, user models), "
+        "and under `noise` and `solo`.",
+    )
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,
         description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every "

@@ -232,6 +232,10 @@ class AuditRules:
         """These rules restricted to the tools that a domain really has; without auth tools that check is off."""
         return replace(self, auth_tools=self.auth_tools & frozenset(names))
 
+    def alone(self) -> AuditRules:
+        """These rules for an agent that works without a user: it has nobody to ask, to identify or to tell."""
+        return replace(self, consent=False, obligations=(), auth_tools=frozenset())
+
 
 UNDECLARED = AuditRules(declared=False)
 """The rules of a domain of which nothing is known."""

@@ -48,10 +48,12 @@ def known_names() -> tuple[str, ...]:
 
 
 def domain_with_tools(tools: Collection[str]) -> str | None:
-    """The domain that a conversation with these tools is of; None if it is no known one."""
+    """The domain that a conversation with these tools is of; None if it is no known one. Of two with the same tools,
+    one with made tasks or a benchmark's rather than one with a fixed set of tasks for the tools of another."""
     declared = {name: _rules(domain) for name, domain in by_domain().items()}
     own = {name: (_telling(name, r) - r.transfer_tools) & set(tools) for name, r in declared.items()}
-    best = max(own, key=lambda name: len(own[name]))
+    plain = {name for name, some in by_domain().items() if any(e.endless or e.is_benchmark for e in some)}
+    best = max(own, key=lambda name: (len(own[name]), name in plain))
     rest = len(set(tools) - own[best] - declared[best].transfer_tools)
     return best if len(own[best]) >= TELLING and rest <= len(own[best]) / 4 else None
 

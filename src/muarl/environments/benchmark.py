@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from muarl.basics.errors import ConfigError
@@ -327,7 +327,7 @@ class BenchmarkPlace(Place):
     def audit_rules(self, task: Task) -> AuditRules:
         """Who works alone has nobody to ask or to tell."""
         rules = super().audit_rules(task)
-        return replace(rules, consent=False, obligations=(), auth_tools=frozenset()) if self.rules.solo else rules
+        return rules.alone() if self.rules.solo else rules
 
     def do_nothing(self) -> Callable[[Task], Awaitable[Verdict]] | None:
         """The verdict on an untouched world, so that no user has to be asked."""

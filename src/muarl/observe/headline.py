@@ -23,6 +23,8 @@ OUTCOME = "outcome"
 """What ``reward`` in summary.json says of a run that learned from the task's outcome alone."""
 BEFORE, AFTER, ALONE = "cold_start", "rl", "evaluation"
 """Blocks of summary.json that are evaluations: a quickstart's two, and that of ``muarl eval``."""
+HARDER_USERS = "harder_users"
+"""The block with an evaluation on the same tasks with users of each level of ``eval.harder_users``."""
 FORMER = "decent"
 """What older versions called ``success_without_violation`` in an audit's sum."""
 PAYING = ("policy", "communication", "safety")
@@ -73,7 +75,11 @@ class Headline:
 
 def headline_of(summary: Summary, key: str) -> Headline:
     """The figures of the evaluation that stands under ``key`` in a summary."""
-    block, audit = mapping(summary.get(key)), audit_of(summary, key)
+    return _headline(mapping(summary.get(key)), audit_of(summary, key))
+
+
+def _headline(block: Summary, audit: Summary) -> Headline:
+    """``audit``: has the catastrophic failures."""
     success = as_figure(block.get("success"))
     unasked = as_figure(mapping(block.get("behaviour")).get("writes_without_consent"))
     return Headline(
@@ -82,6 +88,16 @@ def headline_of(summary: Summary, key: str) -> Headline:
         estimate_of(audit.get("catastrophic")),
         None if unasked is None else ShownShare(unasked),
     )
+
+
+def by_difficulty(summary: Summary) -> list[tuple[str, Headline]]:
+    """The figures of a job's last evaluation, with easy users, and with those that are harder to serve; empty where
+    there were none such."""
+    harder = mapping(summary.get(HARDER_USERS))
+    if not harder:
+        return []
+    easy = headline_of(summary, AFTER if AFTER in summary else ALONE)
+    return [("easy", easy), *((level, _headline(mapping(block), mapping(block))) for level, block in harder.items())]
 
 
 def audit_of(summary: Summary, key: str) -> Summary:

@@ -7,6 +7,7 @@ once, and a run that was killed continues where it stopped.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -30,13 +31,16 @@ from muarl.environments.play import local_executor
 from muarl.observe.headline import cost_text
 from muarl.observe.progress import Progress
 from muarl.pages.table import to_terminal
-from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
+from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
+from muarl.recipes.evaluation.harder_users import harder_users, label_of, level_block, name_of
 from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
 from muarl.recipes.evaluation.next_turns import check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
 from muarl.report.audit_tables import tables
+from muarl.report.difficulty import difficulty_table
+from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.runs.context import RunContext, keep_own_rules, open_context, prepare, tell_domain
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent
 from muarl.runs.own_settings import reward_of
@@ -71,7 +75,8 @@ def run(config: RunConfig) -> Path:
     users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places)
     with open_context(config, "eval", logs=False) as context:
         run, progress = context.folder, context.progress
-        context.loop.closes(places, judges, agent, users)
+        harder = {} if grid is not None or ev.solo else harder_users(ev, playing.eval_user, places)
+        context.loop.closes(places, judges, agent, users, *harder.values())
         run.write_tasks(tasks)
         tell_domain(run, config.domain_text, places)
         keep_own_rules(run, places)
@@ -85,11 +90,18 @@ def run(config: RunConfig) -> Path:
             split = f"{playing.eval.split} split of {places.name}"
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
         found = _measure(context, playing, places, agent, users, tasks, judges, grid)
+        audits = [found.audited]
+        for level, others in harder.items() if found.end is RolloutEnd.COMPLETE else ():
+            own, audited = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, found)
+            audits.append(audited)
+            agents, customers = found.harder_usage
+            usage = (sum((e.agent_usage for e in own), agents), sum((e.user_usage for e in own), customers))
+            found = replace(found, harder={**found.harder, level: level_block(own, audited)}, harder_usage=usage)
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
         summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
             summary["next_turns"] = next_turns(cast, playing.rollout.concurrency, places, agent, tasks, progress)
-        write_audits(run, [found.audited])
+        write_audits(run, audits)
         run.write_summary(summary)
         name = f"{agent.name} on {places.name}"
         report = EvaluationReport.of(
@@ -99,6 +111,8 @@ def run(config: RunConfig) -> Path:
         progress.console.print(report.to_table())
         for text in report.warnings():
             progress.say(f"Warning: {text}.")
+        if (difficulty := difficulty_table(summary)) is not None:
+            progress.console.print(to_terminal(difficulty))
         for table in tables(found.audited.summary, detailed=False).values():
             progress.console.print(to_terminal(table))
         if (cost := cost_text(summary)) is not None:
@@ -150,25 +164,13 @@ def _measure(
 
     budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: before + besides())
     results.teach(budget)
-    end = RolloutEnd.COMPLETE
-    if still:
-        host = partial(policy_executor, Compute.of(config), measuring=True) if not config.eval.solo else local_executor
 
-        def keep(episode: Episode) -> None:
-            if grid is not None:
-                episode.tags[NOISE_TAG] = noise_tag(by_id[episode.id], grid)
-            results.keep(episode, besides())
+    def keep(episode: Episode) -> None:
+        if grid is not None:
+            episode.tags[NOISE_TAG] = noise_tag(by_id[episode.id], grid)
+        results.keep(episode, besides())
 
-        executor, before_now = host(places, agent, users, concurrency), list(results.kept.values())
-        _, end = play_all(
-            executor,
-            still,
-            progress,
-            f"evaluation of {agent.name}",
-            budget=budget,
-            finished_before=before_now,
-            final=keep,
-        )
+    end = _play_rest(context, config, places, agent, users, still, results, f"evaluation of {agent.name}", budget, keep)
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
     some_scored(episodes, LABEL)
     played = sum((e.agent_usage + e.user_usage for e in episodes), Usage())
@@ -202,6 +204,66 @@ def _measure(
         audited,
         places.searching_usage,
     )
+
+
+def _play_rest(
+    context: RunContext,
+    config: RunConfig,
+    places: Places,
+    agent: ByPlace[Agent],
+    users: ByPlace[UserFactory],
+    still: Sequence[RolloutRequest],
+    results: ResultsStore,
+    label: str,
+    budget: Budget,
+    keep: Callable[[Episode], None],
+) -> RolloutEnd:
+    """Play what an evaluation still lacks; ``keep`` puts each episode into its results store."""
+    if not still:
+        return RolloutEnd.COMPLETE
+    host = partial(policy_executor, Compute.of(config), measuring=True) if not config.eval.solo else local_executor
+    executor, before_now = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
+    progress = context.progress
+    return play_all(executor, still, progress, label, budget=budget, finished_before=before_now, final=keep)[1]
+
+
+def _with_harder_users(
+    context: RunContext,
+    config: RunConfig,
+    places: Places,
+    agent: ByPlace[Agent],
+    users: ByPlace[UserFactory],
+    tasks: Sequence[Task],
+    judges: Judges,
+    level: str,
+    first: Evaluation,
+) -> tuple[list[Episode], EvaluationAudit]:
+    """The tasks once more, with these users, audited by rules. ``first``: the evaluation with easy ones, whose cost
+    counts towards the same bounds."""
+    requests = places.requests(tasks, config.eval.trials, config.eval.seed, LABEL)
+    label = label_of(level)
+    results = ResultsStore(context.folder, name_of(level), phase=label)
+    results.check(requests, agent.name, users.name, former=former_name(config.eval))
+    before = sum((e.agent_usage + e.user_usage for e in first.episodes), sum(first.harder_usage, first.judged))
+    spent = results.spent + before
+
+    def besides() -> Usage:
+        return judges.used + places.searching_usage
+
+    budget = Budget(config.eval.max_cost, config.eval.max_tokens, lambda: spent + besides())
+    results.teach(budget)
+    end = _play_rest(
+        context, config, places, agent, users, results.open(requests), results, label, budget,
+        lambda episode: results.keep(episode, besides()),
+    )  # fmt: skip
+    episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
+    some_scored(episodes, label)
+    audited = audit_episodes(places, tasks, episodes, name=f"Audit, {level} users", file=name_of(level))
+    results.log(besides())
+    results.close(episodes)
+    if end is not RolloutEnd.COMPLETE:
+        context.progress.say(f"{label}: {len(episodes)} of {len(requests)} episodes were played: {end.why}.")
+    return episodes, audited
 
 
 def baseline_scores(

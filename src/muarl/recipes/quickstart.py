@@ -22,13 +22,16 @@ from muarl.config.sections import EvalConfig, RunConfig
 from muarl.config.stages import SftConfig
 from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
-from muarl.environments.places import Places
-from muarl.observe.headline import last_lines, training_summary
+from muarl.environments.places import Places, Users
+from muarl.observe.headline import HARDER_USERS, last_lines, training_summary
 from muarl.observe.rundir import RunDirectory
+from muarl.pages.table import to_terminal
 from muarl.recipes import rl
 from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
+from muarl.recipes.evaluation.harder_users import harder_users, label_of, level_block, name_of
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
 from muarl.recipes.sft import check_demonstrations, cold_start
+from muarl.report.difficulty import difficulty_table
 from muarl.report.last_screen import before_and_after
 from muarl.report.report import collect, write_report
 from muarl.rollouts.episode_runner import requests_for
@@ -45,6 +48,8 @@ BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL"
 
 SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052, "rl": 0.12}
 """Seconds for one of each, measured with the shipped base checkpoint on two busy cores."""
+HARDER = {"typical": 1.6, "hard": 2.6}
+"""How much longer an episode with such users takes than with easy ones."""
 
 
 def run(config: RunConfig) -> Path:
@@ -68,12 +73,13 @@ def run(config: RunConfig) -> Path:
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
         users, concurrency = make_users(config.eval_user, places), config.rollout.concurrency
-        context.loop.closes(users)
+        harder_ones = harder_users(config.eval, config.eval_user, places)
+        context.loop.closes(users, *harder_ones.values())
         floor = baselines(config.eval, places, users, tasks, progress, concurrency)
         demonstrations = cold_start(context, config, places, policy)
         progress.say(f"The demonstrator itself succeeds on {_success(demonstrations):.0%} of its tasks.")
 
-        def played(label: str, temperature: float, trials: int | None = None) -> list[Episode]:
+        def played(label: str, temperature: float, trials: int | None = None, users: Users = users) -> list[Episode]:
             """The policy as it is now, on the held-out tasks."""
             engine = backend.sampler(policy)
             with closed(engine):
@@ -91,16 +97,18 @@ def run(config: RunConfig) -> Path:
                     spending=context.spending,
                 )
 
-        def measured(name: str, label: str, step: int) -> tuple[list[Episode], EvaluationAudit]:
+        def measured(
+            name: str, label: str, step: int, users: Users = users, phase: str = "evaluation"
+        ) -> tuple[list[Episode], EvaluationAudit]:
             """The same, audited, and kept with the run's episodes and figures, unless an interrupted run has done
             so."""
             kept = _kept(config.eval, run, name, tasks)
-            found = played(label, config.eval.temperature) if kept is None else kept
+            found = played(label, config.eval.temperature, users=users) if kept is None else kept
             audited = audit_episodes(places, tasks, found, name=name, file=name)
             if kept is None:
                 run.write_episodes(name, found)
-            if not any((r.get("phase"), r.get("step")) == ("evaluation", step) for r in run.read_metrics()):
-                context.logger.log(episode_metrics(found), phase="evaluation", step=step)
+            if not any((r.get("phase"), r.get("step")) == (phase, step) for r in run.read_metrics()):
+                context.logger.log(episode_metrics(found), phase=phase, step=step)
             return found, audited
 
         before, audited_before = measured("eval-before", BEFORE, 0)
@@ -110,7 +118,12 @@ def run(config: RunConfig) -> Path:
         after, audited_after = measured("eval-after", AFTER, config.rl.steps)
         progress.say(_line("After reinforcement learning", after, floor))
 
-        audits = [audited_before, audited_after]
+        audits, harder = [audited_before, audited_after], dict[str, Any]()
+        for level, others in harder_ones.items():
+            label = label_of(level)
+            found, audited = measured(name_of(level), label, config.rl.steps, users=others, phase=label)
+            audits.append(audited)
+            harder[level] = level_block(found, audited)
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
         audit_episodes(places, tasks, greedy)
@@ -121,6 +134,7 @@ def run(config: RunConfig) -> Path:
             "cold_start": evaluate_summary(before),
             "rl": evaluate_summary(after),
             "rl_greedy": _pair(evaluate_summary(greedy)),
+            **({HARDER_USERS: harder} if harder else {}),
             **{name: evaluate_summary(episodes)["success"] for name, episodes in floor.items()},
             NO_COMPLETION: None if (nothing := task_completion(floor["do_nothing"])) is None else nothing.value,
             "demonstrator": _success(demonstrations),
@@ -136,6 +150,8 @@ def run(config: RunConfig) -> Path:
         }
         run.write_summary(summary)
         progress.console.print(before_and_after(summary))
+        if (levels := difficulty_table(summary)) is not None:
+            progress.console.print(to_terminal(levels))
         for line in last_lines(summary):
             progress.say(line)
     write_report(run.report, collect(run))
@@ -158,6 +174,7 @@ def stages(ev: EvalConfig, sft: SftConfig, rl_config: RlConfig, places: Places) 
         BEFORE: sampled,
         "reinforcement learning": rl_config.steps * rl_config.tasks_per_step * rl_config.group_size * SECONDS["rl"],
         AFTER: sampled,
+        **{label_of(level): sampled * HARDER[level] for level in ev.harder_users},
         GREEDY: episodes * SECONDS["episode"],
     }
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED
 from muarl.basics.json_values import as_figure, bounds
-from muarl.observe.headline import clean_of, cost_text, traded_text
+from muarl.observe.headline import by_difficulty, clean_of, cost_text, traded_text
 from muarl.observe.progress import clock
 from muarl.observe.status import FAILED, INTERRUPTED, KILLED, RUNNING, state_of
 from muarl.pages.charts import percent
 from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.shortening import cut
+from muarl.pages.table import to_html
+from muarl.report.difficulty import difficulty_table
 from muarl.report.report_tables import ReportStage, headline_table, score_rows, scores_table
 
 Summary = Mapping[str, Any]
@@ -96,6 +98,9 @@ def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> 
         out.append(_compare(stages[0], stages[1]) if traded is None else None)
     elif stages and "rl" in phases:
         out.append("The other evaluation is missing. ")
+    harder = [f"{percent(h.success.value)} with {level} ones" for level, h in by_difficulty(summary)[1:] if h.success]
+    if harder:
+        out.append(f"These users are easy to serve: on the same tasks it solved {' and '.join(harder)}. ")
     if (cost := cost_text(summary)) is not None:
         out.append(f"{cost} ")
     nothing, transfer = share_of(summary.get("do_nothing")), share_of(summary.get("always_transfer"))
@@ -200,9 +205,11 @@ def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
         notes.append(f"{tasks:,} tasks" + (f", {episodes:,} conversations." if isinstance(episodes, int) else "."))
     if excluded:
         notes.append(f"{excluded:,} conversations that infrastructure broke are in no figure.")
+    levels = difficulty_table(summary)
     return join(
         tag("div", heroes, class_="heroes"),
         headline_table(stages),
+        None if levels is None else to_html(levels),
         tag("div", rows, axis, class_="scores"),
         tag("p", " ".join(notes), class_="soft"),
         scores_table(stages, summary),

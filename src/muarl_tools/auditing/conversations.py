@@ -153,7 +153,10 @@ class ConversationReader:
         domain, task = one.run.world(one.task_id) if isinstance(one, Simulation) else recorded_world(one, name)
         episode = _episode_of(one, one.id, str(one.task_id), name)
         where = {"file": one.row.path.stem, "episode": episode.id, "task_id": episode.task_id}
-        return AuditedConversation(episode, self.rules.of_benchmark(episode.domain, task, domain), where, task, domain)
+        chosen = self.rules.of_benchmark(episode.domain, task, domain)
+        if isinstance(one, Simulation) and one.run.solo:
+            chosen = replace(chosen, rules=chosen.rules.alone())
+        return AuditedConversation(episode, chosen, where, task, domain)
 
     def _log(self, one: RecordedConversation, path: Path) -> AuditedConversation:
         before = self.left_out.unread.total()

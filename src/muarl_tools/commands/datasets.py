@@ -23,20 +23,27 @@ def add(
         option(
             "--from",
             "a checkout of its repository, or the data folder inside it (data/tau2); for bfcl also a wheel of "
-            "bfcl-eval, an unpacked one, or a folder with wheels.",
+            "bfcl-eval, an unpacked one, or a folder with wheels; for areal-tau2 the downloaded data set.",
         ),
     ],
 ) -> None:
-    """Install a benchmark's data from a folder on this machine; every file is checked by sha256.
+    """Install a benchmark's data, or tasks to train on, from a folder on this machine; every file is checked.
 
     muarl data add tau2 --from ~/src/tau2-bench
     muarl data add bfcl --from bfcl_eval-2025.8.6.2-py3-none-any.whl
+    muarl data add areal-tau2 --from ~/AReaL-tau2-data
     """
     from muarl_worlds import install
+    from muarl_worlds.data import TASK_SETS
 
     with working(f"Checking and copying the files of {name}"):
         folder = install.add(name, source)
     echo(f"{name} is installed in {folder}")
+    if name in TASK_SETS:
+        from muarl_worlds.tau.areal_tau2.installation import about
+
+        for line in about():
+            echo(line)
 
 
 @data.command("fetch")
@@ -70,6 +77,9 @@ def list_data() -> None:
         if name in present and wanted.wheels:
             where += f" ({', '.join(store.parts(name))})"
         echo(f"{name}  {wanted.repository}@{wanted.commit[:7]}  {where}")
+    for name in store.TASK_SETS:
+        there = (store.home() / name).is_dir()
+        echo(f"{name}  {store.home() / name if there else f'not installed (muarl data add {name} --from DIR)'}")
 
 
 @data.command("overlap")

@@ -58,6 +58,20 @@ def serve(
     raw_prompts: Annotated[
         bool, typer.Option("--raw-prompts", help="Accept text prompts at /v1/completions, including control tokens.")
     ] = False,
+    guard: Annotated[
+        str | None,
+        typer.Option("--guard", help="Hold back calls that break this domain's audit rules (docs/serving.md)."),
+    ] = None,
+    guard_mode: Annotated[
+        Literal["block", "report"],
+        typer.Option("--guard-mode", help="Hold them back and ask the model again, or only tell of them."),
+    ] = "block",
+    guard_tries: Annotated[
+        int, typer.Option("--guard-tries", min=0, max=10, help="How often the model is asked again for one reply.")
+    ] = 2,
+    guard_text: Annotated[
+        str | None, typer.Option("--guard-text", help="Said in place of calls that the model insists on.")
+    ] = None,
     token_to: options.TokenFile = None,
     runs_dir: options.InRunsDir = None,
 ) -> None:
@@ -87,13 +101,15 @@ def serve(
 
         asked = ServeOptions(
             checkpoint, name, host, port, engine, max_context, concurrency, queue, thinking, dtype, device, deadline,
-            grace, tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()), single(domain),
+            grace, tuple(allow_host or ()), body, raw_prompts, tuple(settings or ()), single(domain), guard, guard_mode,
+            guard_tries, guard_text,
         )  # fmt: skip
 
         def ready(server: ChatServer, token: str) -> None:
             exposed = None if server.loopback else host
             tell_ready(f"{served_name(asked)} at {server.address}", token, TOKEN, token_to, exposed=exposed)
-            for line in (settings_told(asked), tiny_hint(asked)):
+            told = None if server.service.served.guard is None else server.service.served.guard.about
+            for line in (settings_told(asked), told, tiny_hint(asked)):
                 if line is not None:
                     echo(line)
             echo("Stop with Ctrl-C.")

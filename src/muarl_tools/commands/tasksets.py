@@ -66,7 +66,7 @@ def benchmarks_of(training: TaskSet) -> list[TaskSet]:
     from muarl.environments.registry import find, names
     from muarl_worlds import data
 
-    domains, installed = {task.domain for task in training.tasks}, data.installed()
+    domains, installed = {_plain(task.domain) for task in training.tasks}, data.installed()
     benchmarks = [found.official() for found in map(find, names()) if found.is_benchmark]
     sets = [task_set(b.name) for b in benchmarks if b.family in installed and b.own_name in domains]
     sets = [s for s in sets if s.name != training.name]
@@ -75,6 +75,15 @@ def benchmarks_of(training: TaskSet) -> list[TaskSet]:
             f"no installed benchmark has the domain {', '.join(sorted(domains))}: name one with --benchmark"
         )
     return sets
+
+
+def _plain(domain: str) -> str:
+    """A domain's name without that of the set of tasks that its own tasks are of."""
+    from muarl_worlds import data
+
+    for name in data.TASK_SETS:
+        domain = domain.removeprefix(f"{name}-")
+    return domain
 
 
 def _from_file(path: Path) -> TaskSet:

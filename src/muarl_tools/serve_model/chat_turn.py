@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -13,10 +16,12 @@ from muarl.chat_formats.rendered import with_tool_names
 from muarl.inference.base import SamplingParams
 from muarl.types.chat import Message
 from muarl_tools.serve_model import answers
+from muarl_tools.serve_model.answers import CompletionUsage
+from muarl_tools.serve_model.guarding import GuardReport, PlainReply, held_back
 from muarl_tools.serve_model.problems import refuse_endless, unsupported
 from muarl_tools.serve_model.reading import ChatRequest
-from muarl_tools.serve_model.replies import ReplyReader
-from muarl_tools.serve_model.turns import Choice, Context, News, Served, ServedRequest
+from muarl_tools.serve_model.replies import Piece, ReplyReader
+from muarl_tools.serve_model.turns import WAIT, Choice, Context, News, Served, ServedRequest
 from muarl_tools.serve_model.whole_replies import WholeReplyReader
 
 
@@ -93,12 +98,78 @@ class ChatTurn(ServedRequest):
             )
         return opening
 
+    # ---- the guard
+
+    async def _all(self) -> list[Choice]:
+        choices = await super()._all()
+        if self.served.guard is not None:
+            self.choices = [await self._guarded(choice) for choice in choices]
+        return self.choices
+
+    async def _arriving(self) -> AsyncGenerator[News | None, None]:
+        guard = self.served.guard
+        if guard is not None and guard.mode == "block" and self.request.tools:
+            async with aclosing(self._at_once()) as arriving:
+                async for news in arriving:
+                    yield news
+            return
+        async with aclosing(super()._arriving()) as arriving:
+            async for news in arriving:
+                if guard is not None and news is not None and news.over:
+                    await self._guarded(news.choice)
+                yield news
+
+    async def _at_once(self) -> AsyncGenerator[News | None, None]:
+        """The choices, each whole: what has been sent cannot be held back."""
+        task = asyncio.ensure_future(self._all())
+        try:
+            while not (await asyncio.wait({task}, timeout=WAIT))[0]:
+                yield None
+            for choice in await task:
+                reader = choice.reader
+                pieces = [Piece("reasoning", reader.reasoning), Piece("content", reader.content)]
+                calls = [Piece("call", call=call, number=n) for n, call in enumerate(reader.calls)]
+                told = [*(piece for piece in pieces if piece.text), *calls]
+                yield News(choice, told, choice.sampled, choice.logprobs, over=True)
+        finally:
+            task.cancel()
+
+    async def _guarded(self, choice: Choice) -> Choice:
+        """The choice, or what is said in place of it where its calls are held back."""
+        guard, request, last = self.served.guard, self.request, choice
+        assert guard is not None
+        report = GuardReport(guard.mode)
+        for attempt in range(guard.tries + 1):
+            reply = _message(last)
+            findings = await guard.findings(request.messages, reply)
+            report.note(findings)
+            if not findings or guard.mode == "report":
+                break
+            report.held += 1
+            report.completion += len(last.sampled)
+            if attempt == guard.tries:
+                last = replace(last, reader=PlainReply(guard.text), logprobs=[], given=0)
+                break
+            request = replace(request, messages=(*request.messages, *held_back(reply, findings)))
+            again = ChatTurn(self.served, replace(request, wanted=replace(self.wanted, n=1)), self.chat)
+            (last,) = await ServedRequest._all(again)
+            report.prompt += len(again._prompt)
+        if report.findings:
+            last.report = report
+        last.number = choice.number
+        return last
+
+    def _usage(self, choices: Sequence[Choice]) -> CompletionUsage:
+        usage = super()._usage(choices)
+        reports = [choice.report for choice in choices if choice.report is not None]
+        more = (sum(one.prompt for one in reports), sum(one.completion for one in reports))
+        return replace(usage, prompt=usage.prompt + more[0], completion=usage.completion + more[1])
+
     def _keep(self, choice: Choice) -> None:
         reader = choice.reader
         if reader.cut or not reader.ids:  # what was said is not what was sampled
             return
-        message = Message("assistant", reader.content, tuple(reader.calls), reasoning=reader.reasoning or None)
-        memory = self.served.memory
+        message, memory = _message(choice), self.served.memory
         session = choice.session or memory.session(None)
         memory.keep(self._root, [*self.request.messages, message], [*self.context.ids, *reader.ids], session)
         self._kept = self._kept or choice.session is not None
@@ -116,6 +187,7 @@ class ChatTurn(ServedRequest):
         out["logprobs"] = (
             answers.logprobs_json(self.chat, choice.sampled, choice.logprobs) if self.wanted.logprobs else None
         )
+        out |= {"guard": choice.report.to_json()} if choice.report is not None else {}
         return out | ({"token_ids": choice.sampled} if self.wanted.ids else {})
 
     def _begin(self, choice: Choice) -> list[dict[str, Any]]:
@@ -125,7 +197,8 @@ class ChatTurn(ServedRequest):
         choice = news.choice
         out = [self._chunk(choice, answers.delta_json(piece)) for piece in news.pieces]
         if news.over:
-            out.append(self._chunk(choice, {}, choice.reader.finish_reason))
+            told = {} if choice.report is None else {"guard": choice.report.to_json()}
+            out.append(self._chunk(choice, {}, choice.reader.finish_reason) | told)
         more: dict[str, Any] = {}
         if self.wanted.logprobs and news.ids:
             more["logprobs"] = answers.logprobs_json(self.chat, news.ids, news.logprobs)
@@ -137,6 +210,12 @@ class ChatTurn(ServedRequest):
 
     def _chunk(self, choice: Choice, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         return {"index": choice.number, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _message(choice: Choice) -> Message:
+    """A complete choice as a message."""
+    reader = choice.reader
+    return Message("assistant", reader.content, tuple(reader.calls), reasoning=reader.reasoning or None)
 
 
 def _replies(messages: Sequence[Message]) -> int:

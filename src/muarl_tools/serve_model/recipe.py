@@ -36,6 +36,7 @@ from muarl.runs.own_settings import TAKEN, THOUGHTS, TINY, OwnSettings, own_sett
 from muarl.types.chat import ToolSpec
 from muarl_tools.serve_model import TOKEN
 from muarl_tools.serve_model.engine import ServedEngine
+from muarl_tools.serve_model.guarding import GuardMode, ServedGuard, make_guard
 from muarl_tools.serve_model.http import ChatServer
 from muarl_tools.serve_model.service import ChatService
 
@@ -57,7 +58,8 @@ class ServeOptions:
     completion together. ``deadline``: seconds for one completion. ``grace``: seconds for what is running when the
     server ends. ``names``: further names of this machine. ``body_mib``: largest request. ``settings``: KEY=VALUE of a
     run's configuration, for what is said nowhere else. ``domain``: the environment whose conversations it is to serve,
-    for hints and for the spelling of its tools; None: that of the checkpoint's run.
+    for hints and for the spelling of its tools; None: that of the checkpoint's run. ``guard``: the environment whose
+    audit rules replies must keep; ``guard_mode``, ``guard_tries``, ``guard_text``: see ``ServedGuard``.
     """
 
     checkpoint: str
@@ -78,6 +80,10 @@ class ServeOptions:
     raw_prompts: bool = False
     settings: tuple[str, ...] = ()
     domain: str | None = None
+    guard: str | None = None
+    guard_mode: GuardMode = "block"
+    guard_tries: int = 2
+    guard_text: str | None = None
 
 
 Ready = Callable[[ChatServer, str], None]
@@ -91,11 +97,12 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
     """
     token = token_for(options.host, read_secret(TOKEN), TOKEN)
     config = served_config(options)
+    guard = guard_of(options)
     with closing(listen(options.host, options.port)) as listener:
         prepare(config)
         policy = load_model(config.model, weights=config.engine.kind == "torch")
         sampler = Backend.of(config).sampler(policy)
-        service = make_service(sampler, policy, config.model, config.rollout.concurrency, options)
+        service = make_service(sampler, policy, config.model, config.rollout.concurrency, options, guard)
         server = ChatServer(
             service,
             listener,
@@ -119,7 +126,12 @@ def serve(options: ServeOptions, ready: Ready | None = None) -> int:
 
 
 def make_service(
-    sampler: Sampler, policy: Policy, model: ModelConfig, slots: int, options: ServeOptions
+    sampler: Sampler,
+    policy: Policy,
+    model: ModelConfig,
+    slots: int,
+    options: ServeOptions,
+    guard: ServedGuard | None = None,
 ) -> ChatService:
     """The service over a sampler with the policy's weights, which answers ``slots`` requests at once."""
     return ChatService(
@@ -130,7 +142,15 @@ def make_service(
         thinking=model.thinking,
         raw_prompts=options.raw_prompts,
         tools=known_tools(options),
+        guard=guard,
     )
+
+
+def guard_of(options: ServeOptions) -> ServedGuard | None:
+    """The guard that is asked for. ConfigError where its environment declares no audit rules."""
+    if options.guard is None:
+        return None
+    return make_guard(options.guard, options.guard_mode, options.guard_tries, options.guard_text)
 
 
 def _mode(policy: Policy, model: ModelConfig, *, thinking: bool) -> ChatFormat | None:

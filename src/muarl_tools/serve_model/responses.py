@@ -211,6 +211,8 @@ class ResponsesTurn(ChatTurn):
         out |= {name: default if raw.get(name) is None else raw[name] for name, default in _ECHOED.items()}
         if cut and self._items:
             out["output"][-1]["status"] = "incomplete"
+        if choice is not None and choice.report is not None:
+            out["guard"] = choice.report.to_json()
         if self.wanted.ids and choice is not None:
             out |= {"prompt_token_ids": self._prompt, "token_ids": choice.sampled}
         return out

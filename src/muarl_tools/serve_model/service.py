@@ -12,6 +12,7 @@ from muarl.types.chat import ToolSpec
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.chat_turn import ChatTurn
 from muarl_tools.serve_model.engine import ServedEngine
+from muarl_tools.serve_model.guarding import ServedGuard
 from muarl_tools.serve_model.memory import TOKENS, Memory
 from muarl_tools.serve_model.problems import unsupported
 from muarl_tools.serve_model.reading import ChatRequest, RequestReader, read_object
@@ -27,7 +28,7 @@ class ChatService:
     them where a request does not say. ``max_context``: ids of prompt and completion together. ``raw_prompts``: text
     prompts are taken, in which control tokens count as such. ``remember``: ids of earlier conversations that are kept,
     so that they continue from them. ``tools``: those that the model was trained with; a client's that say the same are
-    shown to it as these are spelled.
+    shown to it as these are spelled. ``guard``: looks at chat replies before they go out.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class ChatService:
         raw_prompts: bool = False,
         remember: int = TOKENS,
         tools: Iterable[ToolSpec] = (),
+        guard: ServedGuard | None = None,
     ) -> None:
         memory = Memory(engine.forget, tokens=remember)
-        self.served = Served(name, engine, memory, max_context, raw_prompts)
+        self.served = Served(name, engine, memory, max_context, raw_prompts, guard=guard)
         self.thinking = thinking
         self._created = int(time.time())
         self._chats, self._reader = chats, RequestReader(tools)
@@ -76,10 +78,17 @@ class ChatService:
         if chat is None:
             always = "always thinks" if request.thinking is False else "does not think"
             raise unsupported("chat_template_kwargs.enable_thinking", f"this model {always}; leave it out")
+        guard = self.served.guard
+        if guard is not None and guard.mode == "block" and request.wanted.ids:
+            raise unsupported("return_token_ids", "this server may ask the model again (--guard); leave it out")
         return chat
 
     async def text(self, body: bytes) -> dict[str, Any] | AsyncGenerator[bytes, None]:
         """A completion of a prompt, likewise."""
+        if self.served.guard is not None:
+            raise unsupported(
+                "prompt", "this server looks at replies before they go out (--guard): use /v1/chat/completions"
+            )
         request = self._reader.text(body)
         self.check_model(request.wanted.model)
         turn = TextTurn(self.served, request, next(c for c in self._chats if c is not None))

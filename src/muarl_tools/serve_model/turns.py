@@ -15,6 +15,7 @@ from muarl.inference.base import SamplingParams
 from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage, Header
 from muarl_tools.serve_model.engine import ServedEngine
+from muarl_tools.serve_model.guarding import GuardReport, PlainReply, ServedGuard
 from muarl_tools.serve_model.memory import Memory, Past
 from muarl_tools.serve_model.problems import too_long
 from muarl_tools.serve_model.reading import Wanted
@@ -28,7 +29,8 @@ WAIT = 15.0
 @dataclass(slots=True)
 class Served:
     """What is served. ``context``: ids of prompt and completion together; ``raw_prompts``: text prompts are taken, in
-    which control tokens count as such. ``answered``: requests so far."""
+    which control tokens count as such. ``answered``: requests so far. ``guard``: looks at chat replies before they go
+    out."""
 
     name: str
     engine: ServedEngine
@@ -36,6 +38,7 @@ class Served:
     context: int
     raw_prompts: bool = False
     answered: int = 0
+    guard: ServedGuard | None = None
 
 
 @dataclass(slots=True)
@@ -53,11 +56,12 @@ class Choice:
     """One of a request's completions, as far as it has come."""
 
     number: int
-    reader: ReplyReader | WholeReplyReader | TextReader
+    reader: ReplyReader | WholeReplyReader | TextReader | PlainReply
     params: SamplingParams
     session: str | None
     given: int
     logprobs: list[float] = field(default_factory=list)
+    report: GuardReport | None = None
 
     @property
     def sampled(self) -> list[int]:

@@ -38,8 +38,15 @@ SERVICES = ("retail-generated", "airline-generated", "telecom-generated", "hotel
 def test_the_configuration_and_the_users_know_the_same_traits():
     assert set(TraitsConfig.model_fields) == {*TRAITS, "languages"}
     assert TraitRanges.of(TraitsConfig().model_dump()) == TraitRanges()
-    for levels in TRAIT_LEVELS.values():
+    for levels in (TRAIT_LEVELS[name] for name in ("easy", "typical", "hard")):
         assert TraitRanges.of(levels).draw(0).levels() == {**dict.fromkeys(TRAITS, 0.0), **levels}
+
+
+@given(st.integers(0, 2**40))
+def test_mixed_users_are_between_easy_and_hard(seed):
+    mixed = TraitRanges.of(TraitsConfig.model_validate(TRAIT_LEVELS["mixed"]).model_dump())
+    levels = mixed.draw(seed).levels()
+    assert all(0 <= levels[name] <= HARD[name] for name in HARD)
 
 
 @given(st.integers(0, 2**40), st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=5, max_size=5))

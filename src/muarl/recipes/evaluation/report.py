@@ -16,11 +16,13 @@ from muarl.config.sections import EvalConfig, RunConfig
 from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import Places
-from muarl.observe.headline import cost_text
+from muarl.observe.headline import HARDER_USERS, cost_text
+from muarl.pages.table import to_markdown
 from muarl.recipes.evaluation.auditing import EvaluationAudit
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.report.audit_tables import headline, markdown
+from muarl.report.difficulty import difficulty_table
 from muarl.runs.roles import Judges
 from muarl.types.episode import Episode, Usage
 from muarl.user_errors.errors import RULES
@@ -36,7 +38,8 @@ class Evaluation:
     ``planned``: how many episodes there were to be. ``end``: whether a budget kept some from being played.
     ``judged``: what judges used (in a resumed run also what searches used before). ``floors``: success of
     "do_nothing" and "always_transfer" on the same tasks, without those that were not asked; ``domain_floors``: in each
-    domain. ``searched``: what models of searches used.
+    domain. ``searched``: what models of searches used. ``harder``: by level, the block of an evaluation with users who
+    are harder to serve (harder_users.py); ``harder_usage``: what agent and users used in them.
     """
 
     config: RunConfig
@@ -53,6 +56,8 @@ class Evaluation:
     review: UserReview = field(default_factory=UserReview)
     audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
     searched: Usage = Usage()
+    harder: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    harder_usage: tuple[Usage, Usage] = (Usage(), Usage())
 
 
 def needs_judge(task: Task) -> bool:
@@ -68,6 +73,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "domain": evaluation.places.name,
         "split": config.eval.split,
         "evaluation": evaluate_summary(episodes),
+        **({HARDER_USERS: evaluation.harder} if evaluation.harder else {}),
         "completion": _completion(episodes),
         "do_nothing": evaluation.floors.get("do_nothing"),
         **{name: share for name, share in evaluation.floors.items() if name != "do_nothing"},
@@ -133,8 +139,8 @@ def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     if not Judges.of(config.eval, config.domains).models:  # then it is of searches before the run was resumed
         judged, searched = Usage(), searched + judged
     sides = {
-        "agent": sum((e.agent_usage for e in evaluation.episodes), Usage()),
-        "user": sum((e.user_usage for e in evaluation.episodes), Usage()),
+        "agent": sum((e.agent_usage for e in evaluation.episodes), evaluation.harder_usage[0]),
+        "user": sum((e.user_usage for e in evaluation.episodes), evaluation.harder_usage[1]),
         "judge": judged,
         **({"search": searched} if searched.requests else {}),
     }
@@ -172,6 +178,8 @@ def _user_errors(evaluation: Evaluation) -> dict[str, Any]:
 def report_text(evaluation: Evaluation, report: EvaluationReport, summary: dict[str, Any]) -> str:
     """The whole of report.md."""
     parts = [f"# {report.name}\n", _table(("", ""), _facts(evaluation, summary)), report.to_markdown()]
+    if (levels := difficulty_table(summary)) is not None:
+        parts.append(to_markdown(levels))
     parts.append(markdown(evaluation.audited.summary))
     if (cost := cost_text(summary)) is not None:
         parts.insert(1, f"{cost}\n")

@@ -22,6 +22,8 @@ OFTEN, MOST = 0.4, 3
 """How often one who wanders as much as can be asks about something else instead of answering, and how many times at
 most in a conversation."""
 
+_REMEDY = {True: "Set user.traits=easy", False: "Leave user.strata out"}
+
 _MADE: dict[type[ServiceAgendaUser], type[DifficultUser]] = {}
 
 
@@ -55,6 +57,12 @@ class _Digressing(Wandering):
         return text
 
 
+def can_have_traits(task: Task, make: Callable[..., User]) -> bool:
+    """Whether an environment's rule-based users can have traits."""
+    made = parts_of(make, task)
+    return made is not None and issubclass(made[0], ServiceAgendaUser)
+
+
 def user_with_traits(
     task: Task,
     make: Callable[..., User],
@@ -72,7 +80,7 @@ def user_with_traits(
     if made is None or not issubclass(made[0], ServiceAgendaUser):
         raise ConfigError(
             f"user.{'traits' if strata is None else 'strata'}: the rule-based users of {task.domain} are no agenda "
-            "users of a service, and have no traits. Leave the setting out, or let a model play the user "
+            f"users of a service, and have no traits. {_REMEDY[strata is None]}, or let a model play the user "
             "(user.kind=llm)."
         )
     user_class, given = made

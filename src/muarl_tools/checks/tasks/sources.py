@@ -81,6 +81,9 @@ def open_source(
         environment.check_split(name, "--split")
     if environment.is_benchmark:
         return _of_benchmark(environment, _apart(names) if split is None else names, count)
+    if not environment.endless:
+        there = {name: list(environment.fixed_tasks(name))[:count] for name in names}
+        return _source(environment.name, environment, environment.make_domain(size), there)
     many = 200 if count is None else count
     made = {name: environment.make_tasks(name, many, size=size, seed=seed) for name in names}
     shown = f"{environment.name}{f', size {size}' if size else ''}, seed {seed}"

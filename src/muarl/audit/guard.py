@@ -1,0 +1,87 @@
+"""What an audit would find in calls that have not been made yet, so that they can be held back.
+
+Only the conversation is known: who has been identified, what was proposed and agreed to, whose the records are that
+tools have shown. A call is looked at as if it would succeed, by the audit's own rules of policy and safety. Those that
+need the live database, the task or its gold actions find nothing here; in their place a write must name records that
+a result has shown (``unseen-record``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from muarl.audit import policy, safety
+from muarl.audit.calls import KindOf
+from muarl.audit.findings import Finding
+from muarl.audit.rules import kinds_by
+from muarl.audit.transcript import Transcript
+from muarl.domains.auditing import AuditRules
+from muarl.domains.base import Domain
+from muarl.domains.kit import compact
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn
+
+UNSEEN = "unseen-record"
+"""The guard's own rule, which no audit has."""
+ERROR = "Error"
+"""What a tool's result begins with that is an error, where nothing else says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallGuard:
+    """Looks at replies before their calls are made. ``rules``: of the domain that is served; ``kind_of``: says of a
+    tool whether it reads, writes or neither."""
+
+    rules: AuditRules
+    kind_of: KindOf
+
+    @classmethod
+    def of(cls, rules: AuditRules, domain: Domain | None = None) -> CallGuard:
+        """``domain``: whose tools they are; None: their kinds are what the rules or the tools' names say."""
+        # Results in few words leave out the fields by which audits tell records that hold the same id.
+        resources = tuple(replace(resource, mark="") for resource in rules.resources)
+        return cls(replace(rules, resources=resources), kinds_by(rules, domain))
+
+    def findings(self, messages: Sequence[Message], reply: Message) -> tuple[Finding, ...]:
+        """Violations and catastrophic failures that the reply's calls would be. ``messages``: the conversation before
+        it, without the policy. Empty for a reply without calls."""
+        calls = [call for call in reply.tool_calls if call.invalid is None]
+        if not calls:
+            return ()
+        before = [_as_read(message) for message in messages]
+        answers = [Message("tool", "", tool_call_id=call.id, name=call.name) for call in calls]
+        whole = [*before, replace(reply, tool_calls=tuple(calls)), *answers]
+        episode = Episode("", "", "", [Turn(message) for message in whole], StopReason.MAX_TURNS)
+        transcript = Transcript(episode, None, self.rules, self.kind_of)
+        found = [*policy.find(transcript), *safety.find(transcript), *_unseen(transcript)]
+        return tuple(f for f in found if f.message == len(before) and f.severity != "note")
+
+
+def _unseen(transcript: Transcript) -> Iterator[Finding]:
+    """Writes to records that no result has shown: with the database an audit can tell whose they are, here nobody
+    can, and who looks first can."""
+    results = [m.content for m in transcript.messages if m.role == "tool" and not m.error and m.content]
+    for step in transcript.writes:
+        unknown = (a.key for a in step.accesses if a.owner is None and not any(a.key in text for text in results))
+        if (key := next(unknown, None)) is not None:
+            name = step.record.call.name
+            text = f"{name} would change {key}, which no result has shown: look it up first."
+            yield Finding("safety", UNSEEN, "violation", step.record.index, text, name)
+
+
+def reasons(findings: Sequence[Finding]) -> str:
+    """What an agent is told whose calls were held back."""
+    return "Held back: " + " ".join(dict.fromkeys(f.text for f in findings))
+
+
+def _as_read(message: Message) -> Message:
+    """A tool's result as the audit reads it: an error by its text, and records in few words (as tiny worlds show them)
+    as JSON, since nothing else is known of them here."""
+    text = message.content or ""
+    if message.role != "tool" or not text:
+        return message
+    record = compact.read(text) if "; " in text and text.lstrip()[:1] not in ("{", "[") else None
+    shown = json.dumps(record, default=str) if isinstance(record, (dict, list)) else text
+    return replace(message, content=shown, error=message.error or text.startswith(ERROR))

@@ -1,0 +1,60 @@
+"""The same tasks with users who are harder to serve, who leave out, interrupt, contradict themselves and leave: what an
+agent's success among easy users is worth (docs/users.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
+from muarl.accounts.statistics import evaluate_summary
+from muarl.backends.users import make_users
+from muarl.config.section import TRAIT_LEVELS, TraitsConfig, UserConfig
+from muarl.config.sections import EvalConfig
+from muarl.environments.place import Place
+from muarl.environments.places import ByPlace, Places
+from muarl.recipes.evaluation.auditing import EvaluationAudit
+from muarl.types.episode import Episode
+from muarl.users.base import UserFactory
+from muarl.users.traits.factory import can_have_traits
+
+BEHAVIOUR = ("writes_without_consent", "needless_transfers", "turns")
+"""Figures of behaviour in a level's block."""
+
+
+def harder_users(ev: EvalConfig, user: UserConfig, places: Places) -> dict[str, ByPlace[UserFactory]]:
+    """The users of each level of ``eval.harder_users``: those of ``user``, but as difficult. None where these have
+    traits or strata of their own, or cannot have any."""
+    if user.traits.any or user.strata or not all(_can_be_harder(user, place, ev.split) for place in places):
+        return {}
+
+    def made(level: str) -> ByPlace[UserFactory]:
+        traits = TraitsConfig.model_validate(TRAIT_LEVELS[level])
+        return make_users(user.model_copy(update={"traits": traits}), places)
+
+    return {level: made(level) for level in ev.harder_users}
+
+
+def _can_be_harder(user: UserConfig, place: Place, split: str) -> bool:
+    if user.kind not in ("agenda", "llm") or place.own_users(None) is not None:
+        return False
+    return user.kind == "llm" or can_have_traits(place.example_task(split), place.needed_user())
+
+
+def name_of(level: str) -> str:
+    """The name of such an evaluation's file of episodes."""
+    return f"eval-{level}"
+
+
+def label_of(level: str) -> str:
+    """What the progress display calls such an evaluation, and the phase of its row of figures."""
+    return f"evaluation with {level} users"
+
+
+def level_block(episodes: Sequence[Episode], audited: EvaluationAudit) -> dict[str, Any]:
+    """A level's block of ``harder_users`` in summary.json: "success", "interval", "success_without_violation" and
+    "catastrophic" (estimates), "behaviour", "tasks", "episodes"."""
+    block = evaluate_summary(episodes)
+    own = {name: block[name] for name in ("success", "interval", SUCCESS_WITHOUT_VIOLATION, "tasks", "episodes")}
+    behaviour = {name: block["behaviour"][name] for name in BEHAVIOUR if name in block["behaviour"]}
+    return own | {"behaviour": behaviour, "catastrophic": audited.summary.to_json()["catastrophic"]}
