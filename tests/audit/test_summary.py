@@ -12,7 +12,7 @@ from muarl.audit.findings import Finding, read_findings, worst, write_findings
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.basics.errors import DataError
 from muarl.domains.auditing import UNDECLARED
-from muarl.report.audit_tables import markdown, rules, tables
+from muarl.report.audit_tables import markdown, rules, strata, strata_warnings, tables
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
@@ -158,3 +158,19 @@ def test_audits_of_several_domains_are_summed_by_domain_too() -> None:
     assert "| catastrophic failures | 50.0% | 0.0% |" in markdown(summary)
     assert len(tables(summary, detailed=False)) == 3
     assert "by_domain" not in summed(("a#0", 1.0, ())).to_json()
+
+
+def test_an_audit_tells_success_by_stratum_of_users() -> None:
+    summary = AuditSummary("test")
+    for value, right in (("pressed", 10), ("patient", 36)):
+        for n in range(40):
+            played = episode(f"{value}{n}#0", float(n < right))
+            played.tags["strata"] = {"patience": value}
+            summary.add(played, (), rules=RETAIL_BENCHMARK)
+    assert strata(summary) == [
+        ("patience: patient", "40", "90.0%", "76.9% – 96.0%"), ("patience: pressed", "40", "25.0%", "14.2% – 40.2%"),
+    ]  # fmt: skip
+    (warning,) = strata_warnings(summary)
+    assert "strata" in tables(summary) and summary.to_json()["strata"]["patience"]["warning"] == warning
+    plain = summed(("a#0", 1.0, ()))
+    assert "strata" not in tables(plain) and "strata" not in plain.to_json() and strata_warnings(plain) == []

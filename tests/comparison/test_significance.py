@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muarl.accounts.strata import holm
 from muarl_tools.compare import significance
 from muarl_tools.compare.differences import indistinct_groups, rank_range
-from muarl_tools.compare.significance import holm, mcnemar, sign_flip, sign_flip_counts, stratified, t_quantile
+from muarl_tools.compare.significance import mcnemar, sign_flip, sign_flip_counts, stratified, t_quantile
 
 
 @pytest.mark.parametrize(

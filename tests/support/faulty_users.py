@@ -46,7 +46,7 @@ class Faults:
     """One user in one episode. ``fault``: a method that returns a faulty message, or None where it is not possible."""
 
     def __init__(self, inner: User, task: Task, kind: str, rate: float, seed: int, note: Callable[[int], None]) -> None:
-        self._inner, self.task, self._rate, self._note = inner, task, rate, note
+        self._inner, self.task, self.kind, self._rate, self._note = inner, task, kind, rate, note
         self._fault: Callable[[str, str], str | Message | None] = getattr(self, f"_{kind}")
         self.rng = random.Random(f"{kind} {task.id} {seed}")
         self.said: list[str] = []
@@ -61,7 +61,7 @@ class Faults:
         turn = await self._inner.reply(conversation)
         number, self._number = self._number, self._number + 1
         if turn.message.tool_calls:
-            return turn
+            return self._instead_of_a_call(conversation, number, turn)
         heard = conversation[-1].content or "" if conversation else ""
         text = turn.message.content or ""
         made = self._fault(text, heard) if self.rng.random() < self._rate else None
@@ -71,6 +71,18 @@ class Faults:
         self.said.append(message.content or "")
         self.heard.append(heard)
         return UserTurn(message, turn.usage)
+
+    def _instead_of_a_call(self, conversation: Sequence[Message], number: int, turn: UserTurn) -> UserTurn:
+        """The clean user's call, or, of one that omits actions, a claim to have done what it was asked for."""
+        heard = (conversation[-1].content or "") if conversation[-1].role == "assistant" else ""
+        told = [claims for asks, claims in CLAIMS.items() if re.search(asks, heard, re.IGNORECASE)]
+        if self.kind != "omits_actions" or not told or self.rng.random() >= self._rate:
+            return turn
+        self._note(number)
+        return UserTurn(Message("user", self.rng.choice((*told[0], *DONE))), turn.usage)
+
+    def _omits_actions(self, text: str, heard: str) -> None:
+        """Its words are the clean user's."""
 
     # Each gets what the clean user would say, and what it heard.
 
@@ -191,6 +203,23 @@ class Faults:
             ("I have restarted the phone now.", "I just turned the airplane mode off and it is fine.")
         )
 
+
+CLAIMS = {
+    "please turn off airplane": ("I have turned airplane mode off.", "I just switched off the airplane mode."),
+    "please turn on mobile data": ("I turned on my mobile data.", "OK, I've enabled mobile data."),
+    "please turn on data roaming": ("I switched data roaming on.", "I have now turned roaming on."),
+    "please turn off data saver": ("I turned data saver off.", "I have disabled the data saver."),
+    "please turn off wi-?fi calling": ("I've turned off Wi-Fi calling.", "I disabled wifi calling just now."),
+    "please disconnect your vpn": ("I disconnected the VPN.", "I have turned my VPN off."),
+    "please reseat": ("I took the SIM card out and put it back in.", "I have removed and reinserted the SIM card."),
+    "please reset your apn": ("I reset the APN settings.", "I have reset the APN and restarted the phone."),
+    "please restart": ("I restarted my phone.", "OK, I have rebooted it."),
+    "please allow": ("I granted the permission.", "I have allowed that permission now."),
+    "please set your network mode": ("I changed the network mode.", "I've set the network mode as you said."),
+    "please check the payment request and pay": ("I made the payment.", "I have paid the bill."),
+}
+"""By what an agent asks for: claims to have done it, as people word them."""
+DONE = ("Done.", "OK, done.", "I did that.", "Okay, I've done that now.", "It is done.")
 
 _NOISE = """
     table seven blue run of candle orbit lettuce swim the harbor quickly pigeon under velvet arithmetic jump marble

@@ -16,11 +16,12 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+from muarl.accounts.strata import holm
 from muarl_tools.compare.attempts import PlayedTask, Results
 from muarl_tools.compare.components import grid_components
 from muarl_tools.compare.differences import paired_bootstrap, same_tasks_interval
 from muarl_tools.compare.power import difference_variance, needed
-from muarl_tools.compare.significance import holm, sign_flip_counts, stratified
+from muarl_tools.compare.significance import sign_flip_counts, stratified
 
 Outcomes = NDArray[np.bool_]
 

@@ -23,7 +23,8 @@ from muarl.user_errors.conduct import CONDUCT, RULES, find_all
 from support.faulty_users import WRONG, FaultyUsers
 
 DOMAINS = ("retail-generated", "airline-generated", "telecom-generated", "clinic-generated")
-RATES = {"never_stops": 1.0, "loops": 1.0, "front_loads": 1.0, "overtells": 1.0, "pretends": 1.0}
+RATES = {"never_stops": 1.0, "loops": 1.0, "front_loads": 1.0, "overtells": 1.0, "pretends": 1.0,
+         "omits_actions": 0.5}  # fmt: skip
 """Faults that are a habit rather than a slip; others are committed in three of ten messages."""
 ONCE = ("never_stops", "loops")
 """Faults that are found once a conversation."""
@@ -81,7 +82,8 @@ def measure(kind: str, name: str, tasks: int, monkeypatch: pytest.MonkeyPatch) -
         own = [i for i, m in enumerate(episode.messages) if m.role == "user"]
         numbers = {turn: n for n, turn in enumerate(own)}
         errors = find_all(task, episode.messages, user_tools=where.user_tools(task))
-        hits = {numbers[e.turn] for e in errors if e.rule == kind}
+        found_by = {kind, "omits_actions"} if kind == "pretends" else {kind}  # of an action of the user's own tools
+        hits = {numbers[e.turn] for e in errors if e.rule in found_by}
         wanted = {n for n in made.get(task.id, ()) if n < len(own)}
         if kind in ONCE:
             if kind == "loops" and len(wanted) < 3:
@@ -102,7 +104,7 @@ RECALL = {
     "contradicts": 0.75, "invents": 1.0, "leaks": 1.0, "breaks_character": 1.0, "unknown_tool": 1.0,
     "agrees_and_stops": 0.9, "stops_early": 0.75, "agrees_wrongly": 0.35, "never_stops": 1.0, "front_loads": 0.8,
     "overtells": 0.6, "repeats": 0.7, "loops": 1.0, "empty": 1.0, "pretends": 0.6,
-    "incoherent": 0.75,
+    "incoherent": 0.75, "omits_actions": 0.85,
 }  # fmt: skip
 """The share of seeded faults that each rule must find, over all domains."""
 
@@ -112,13 +114,13 @@ def test_every_rule_is_measured() -> None:
     assert CONDUCT.keys() <= RULES.keys()
 
 
-TASKS = {"pretends": 30, "agrees_and_stops": 12, "agrees_wrongly": 8, "overtells": 8, "repeats": 8}
+TASKS = {"pretends": 30, "omits_actions": 60, "agrees_and_stops": 12, "agrees_wrongly": 8, "overtells": 8, "repeats": 8}
 """Tasks of each domain in which a fault has its place, where 4 are too few."""
 
 
 @pytest.mark.parametrize("kind", RECALL)
 def test_seeded_faults_are_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("telecom-generated",) if kind == "pretends" else DOMAINS
+    names = ("telecom-generated",) if kind in ("pretends", "omits_actions") else DOMAINS
     parts = {name: measure(kind, name, TASKS.get(kind, 4), monkeypatch) for name in names}
     committed, found = sum(p.committed for p in parts.values()), sum(p.found for p in parts.values())
     told = {name: (p.found, p.committed, p.elsewhere) for name, p in parts.items()}

@@ -198,6 +198,14 @@ GOOD = (
         U: I've turned it off, and the status bar shows full signal now!
         A: Wonderful. Is there anything else?
         U: No, thanks a lot. ###STOP###""", tools=PHONE),
+    case("says done when it is done", TELECOM, """
+        U: There is no service on my phone.
+        A: Please toggle airplane mode off.
+        U! toggle_airplane_mode Airplane Mode is now OFF.
+        U: Done. I turned airplane mode off.
+        A: Good. Is the service back?
+        U! check_status_bar Good, 5G
+        U: Yes, it works. Thanks! ###STOP###""", tools=PHONE),
     case("tells what it had tried before", TELECOM, """
         U: There's no service on my phone. I already tried turning it off and on again earlier.
         A: May I have your phone number?
@@ -450,7 +458,16 @@ BAD = (
         U! check_status_bar Airplane Mode
         U: No, it still says airplane mode.
         A: I'll transfer you to a human agent.
-        U: ###TRANSFER###""", "pretends", tools=PHONE),
+        U: ###TRANSFER###""", "omits_actions", tools=PHONE),
+    case("says done without a call", TELECOM, """
+        U: There is no service on my phone.
+        A: Please toggle airplane mode off.
+        U: Done.
+        A: Good. What does the status bar say?
+        U! check_status_bar Airplane Mode
+        U: It still says airplane mode.
+        A: I'll transfer you to a human agent.
+        U: ###TRANSFER###""", "omits_actions", tools=PHONE),
     case("pretends to see it", TELECOM, """
         U: There is no service on my phone.
         A: Please check the status bar and tell me what it says.

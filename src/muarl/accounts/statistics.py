@@ -27,6 +27,7 @@ from muarl.accounts.metrics import (
     scored,
     without_violation,
 )
+from muarl.accounts.strata import Outcome, StratumResult, strata_of, tested
 from muarl.basics.untrusted import visible
 from muarl.types.episode import FAULTS, Episode
 
@@ -231,6 +232,32 @@ def by_fault(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
     return {"fault": {kind: success_rate(own) for kind, own in parts.items()}} if parts else {}
 
 
+def by_stratum(outcomes: Iterable[Outcome]) -> dict[str, dict[str, Estimate]]:
+    """Success by the value of each stratum that users have (users/strata), values by name; empty where they have none.
+    The intervals: see ``success_rate``."""
+    tried: dict[str, dict[str, dict[str, list[bool]]]] = {}
+    for o in outcomes:
+        for name, value in o.strata.items():
+            tried.setdefault(name, {}).setdefault(value, {}).setdefault(o.task, []).append(o.success)
+    return {n: {v: share_of(tasks.values()) for v, tasks in sorted(values.items())} for n, values in tried.items()}
+
+
+def results_by_stratum(outcomes: Sequence[Outcome]) -> dict[str, StratumResult]:
+    """The same with the test over the values of each stratum."""
+    return tested(outcomes, by_stratum(outcomes))
+
+
+def strata_json(results: Mapping[str, StratumResult]) -> dict[str, Any]:
+    """Plain JSON: of each stratum "p", "p_holm", "warning" and "values", each with its share."""
+    return {
+        name: {
+            **result.to_json(),
+            "values": {v: Estimate(e.value, e.interval, e.n).to_json() for v, e in result.values.items()},
+        }
+        for name, result in results.items()
+    }
+
+
 def _part(episode: Episode, trait: str) -> str | None:
     found = episode.tags.get("traits")
     level = found.get(trait) if isinstance(found, Mapping) else None
@@ -257,7 +284,8 @@ class EvaluationReport:
     ``excluded``: infrastructure failures, in no figure here. ``baselines``: name to success of trivial baselines,
     such as "do_nothing" and "always_transfer", on the same tasks. ``by_domain``: the same of each domain of a run with
     several; else empty. ``success_without_violation``: None where the episodes were not audited. ``completion``:
-    ``task_completion``; that of doing nothing is the baseline "do_nothing_completion".
+    ``task_completion``; that of doing nothing is the baseline "do_nothing_completion". ``strata``: by stratum of
+    users, whether success differs between its values; their shares stand in ``by_tag``.
     """
 
     name: str
@@ -275,6 +303,7 @@ class EvaluationReport:
     by_domain: Mapping[str, EvaluationReport] = field(default_factory=dict)
     success_without_violation: Estimate | None = None
     completion: Estimate | None = None
+    strata: Mapping[str, StratumResult] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -308,6 +337,9 @@ class EvaluationReport:
         kept = scored(everything)
         by_tag = {tag: breakdown(kept, lambda e, tag=tag: e.tags.get(tag)) for tag in tags}  # type: ignore[misc]
         completion = task_completion(kept)
+        outcomes = [Outcome(e.task_id, is_success(e.reward), strata_of(e)) for e in kept]
+        strata = by_stratum(outcomes)
+        of_strata = {f"user's {name}": shares for name, shares in strata.items()}
         return cls(
             name=name,
             success=success_rate(kept),
@@ -318,7 +350,7 @@ class EvaluationReport:
             tokens_per_episode=fmean(map(agent_tokens, kept)) if kept else 0.0,
             turns=fmean(map(agent_turns, kept)) if kept else 0.0,
             behaviour=behaviour(kept) | ({} if completion is None else {"audit/completion": completion.value}),
-            by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept) | by_fault(kept),
+            by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept) | by_fault(kept) | of_strata,
             by_stop=breakdown(kept, lambda e: e.stop.value),
             baselines={
                 key.replace(" ", "_"): float(b) if isinstance(b, (int, float)) else success_rate(b).value
@@ -326,6 +358,7 @@ class EvaluationReport:
             },
             success_without_violation=clean_success_rate(kept),
             completion=completion,
+            strata=tested(outcomes, strata),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -348,6 +381,7 @@ class EvaluationReport:
             "turns": self.turns,
             "behaviour": dict(self.behaviour),
             "by_tag": {tag: parts(values) for tag, values in self.by_tag.items()},
+            **({"strata": {name: result.to_json() for name, result in self.strata.items()}} if self.strata else {}),
             "by_stop": parts(self.by_stop),
             "baselines": dict(self.baselines),
             **(
@@ -389,11 +423,16 @@ class EvaluationReport:
             out.append(("excluded (infrastructure)", str(self.excluded), "", ""))
         return out
 
+    def warnings(self) -> list[str]:
+        """One sentence for each stratum of users by which success differs, and in which domain of several."""
+        out = [result.warning for result in self.strata.values() if result.warning is not None]
+        return out + [f"{name}: {text}" for name, part in self.by_domain.items() for text in part.warnings()]
+
     def to_markdown(self) -> str:
-        """The table in Markdown."""
+        """The table in Markdown, and the warnings."""
         lines = ["| measure | value | 95% interval | do nothing |", "|---|---:|---:|---:|"]
         lines += ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in self.rows()]
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + "".join(f"\nWarning: {text}.\n" for text in self.warnings())
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -401,6 +440,8 @@ class EvaluationReport:
         console = Console(width=PRINTED, color_system=None, force_terminal=False, legacy_windows=False)
         with console.capture() as text:
             console.print(self.to_table())
+            for warning in self.warnings():
+                console.print(f"Warning: {warning}.", markup=False, highlight=False)
         return visible(text.get().rstrip())
 
     def to_table(self) -> Table:
@@ -424,8 +465,9 @@ def _row(label: str, e: Estimate, nothing: float | None = None) -> Row:
 def evaluate_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
     """The block of summary.json for one evaluation: "success", "interval" [low, high], "success_without_violation" (an
     estimate, null: not checked), "completion" (an estimate, null: nothing was to be done), "tasks", "episodes",
-    "excluded", "tokens_per_episode", "turns", "pass_hat", "behaviour", "by_tag", "by_stop"; of several domains'
-    episodes also "by_domain", with the same of each."""
+    "excluded", "tokens_per_episode", "turns", "pass_hat", "behaviour", "by_tag", "by_stop"; of users with strata also
+    "strata" (by stratum "p", "p_holm", "warning"); of several domains' episodes also "by_domain", with the same of
+    each."""
     report = EvaluationReport.of(episodes).to_json()
     parts = {name: _block(part) for name, part in report.pop("by_domain", {}).items()}
     return _block(report) | ({"by_domain": parts} if parts else {})

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muarl.accounts.metrics import DOMAIN, VIOLATIONS, is_success
-from muarl.accounts.statistics import Estimate, pass_hats_of, share_of
+from muarl.accounts.statistics import Estimate, pass_hats_of, results_by_stratum, share_of, strata_json
+from muarl.accounts.strata import Outcome, StratumResult, strata_of
 from muarl.audit.coverage import checked_layers, missing
 from muarl.audit.fault_recovery import FaultCount, count_faults, recoveries
 from muarl.audit.findings import LAYERS, SEVERITIES, Finding, Layer, Severity
@@ -128,7 +129,8 @@ class AuditSummary:
         self.unread += unread
         if silent or unread:
             checked, clean = frozenset(), None
-        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked, clean))
+        strata = strata_of(episode)
+        self._tasks[episode.task_id].append(_Attempt(success, bad, catastrophic, checked, clean, strata))
         if FAULTS in episode.tags:
             recovered = recoveries(episode.messages, rules.transfer_tools, kinds_by(rules))
             count_faults(self.faults, episode.messages, success, recovered)
@@ -193,6 +195,12 @@ class AuditSummary:
         scored = [[a.success for a in t if a.success is not None] for t in self._tasks.values()]
         return pass_hats_of([t for t in scored if t])
 
+    @property
+    def strata(self) -> dict[str, StratumResult]:
+        """Success of the scored episodes by stratum of users; empty where they have none."""
+        tried = ((task, a) for task, attempts in self._tasks.items() for a in attempts)
+        return results_by_stratum([Outcome(task, a.success, a.strata) for task, a in tried if a.success is not None])
+
     def _share(self, holds: _Holds, among: _Holds) -> Estimate | None:
         tasks = [[holds(a) for a in t if among(a)] for t in self._tasks.values()]
         return share_of(t for t in tasks if t) if any(tasks) else None
@@ -220,6 +228,7 @@ class AuditSummary:
             "success_without_violation": part(self.success_without_violation),
             "pass_hat": {str(k): e.to_json() for k, e in self.pass_hat.items()},
             "layers": {layer: part(self.clean(layer)) for layer in LAYERS},
+            **({"strata": strata_json(strata)} if (strata := self.strata) else {}),
             "rules": {
                 name: {"layer": c.layer, "severity": c.severity, "findings": c.findings, "episodes": c.episodes}
                 for name, c in sorted(self.rules.items(), key=lambda item: _order(item[0], item[1]))
@@ -239,6 +248,7 @@ class _Attempt:
     catastrophic: bool
     checked: frozenset[Layer]
     violations: int | None
+    strata: Mapping[str, str] = field(default_factory=dict)
 
 
 _Holds = Callable[[_Attempt], bool]

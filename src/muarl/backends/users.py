@@ -14,7 +14,8 @@ from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
 from muarl.users.base import UserFactory
-from muarl.users.traits.levels import TraitRanges
+from muarl.users.strata.panel import Strata, UserKind
+from muarl.users.traits.levels import TRAITS, TraitRanges
 
 if TYPE_CHECKING:  # torch and transformers take seconds to import, and not every recipe has a model in this process
     from muarl.endpoints.client import Endpoint
@@ -80,6 +81,10 @@ def _users(
             raise ConfigError(
                 f"user.traits: {place.name} has users of its own, who have no traits: leave the setting out"
             )
+        if config.strata:
+            raise ConfigError(
+                f"user.strata: {place.name} has users of its own, who have no strata: leave the setting out"
+            )
         return own
     if config.kind == "agenda":
         return rule_based_users(config, place)
@@ -92,7 +97,7 @@ def _users(
     if client is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
     guidelines = None if config.guidelines == "auto" else config.guidelines
-    return place.model_users(client(), guidelines, trait_ranges(config))
+    return place.model_users(client(), guidelines, trait_ranges(config), strata_of(config))
 
 
 def rule_based_users(config: UserConfig, place: Place) -> UserFactory:
@@ -100,13 +105,21 @@ def rule_based_users(config: UserConfig, place: Place) -> UserFactory:
     place has none."""
     from muarl.users.agenda import AgendaUserFactory
 
-    make, traits = place.needed_user(), trait_ranges(config)
-    return AgendaUserFactory(make, seed=config.seed, persona=config.persona, traits=traits)
+    make, traits, strata = place.needed_user(), trait_ranges(config), strata_of(config, "agenda")
+    return AgendaUserFactory(make, seed=config.seed, persona=config.persona, traits=traits, strata=strata)
 
 
 def trait_ranges(config: UserConfig) -> TraitRanges:
     """The levels that a section gives its users' traits."""
     return TraitRanges.of(config.traits.model_dump())
+
+
+def strata_of(config: UserConfig, kind: UserKind = "llm") -> Strata:
+    """What a section has its users' personas drawn from, if they are of this kind."""
+    taken = [name for name in TRAITS if getattr(trait_ranges(config), name)[1] > 0]
+    if config.persona is not None and kind == "agenda":
+        taken.append("persona")
+    return Strata.of(config.strata, kind, taken=taken)
 
 
 def goal_checks(place: Place) -> MakeCheck:

@@ -189,10 +189,27 @@ class TraitsConfig(Section):
 Traits = Annotated[TraitsConfig, BeforeValidator(_levels)]
 
 
+def _strata(value: Any) -> Any:
+    """The name of a stratum, or a list of names, as weights by stratum: none, which stands for the panel's."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, (list, tuple)):
+        if not all(isinstance(name, str) for name in value):
+            raise ValueError("name strata, such as [patience, expertise], or give weights by stratum and value")
+        return {name: {} for name in value}
+    if isinstance(value, Mapping):
+        return {name: {} if weights is None else weights for name, weights in value.items()}
+    return value
+
+
+StrataSetting = Annotated[dict[str, dict[str, Annotated[float, Field(gt=0)]]], BeforeValidator(_strata)]
+"""Weights by value by stratum; none: those of the panel (muarl/users/strata/panel.yaml). ``all``: every stratum."""
+
+
 UserRule = Literal[
-    "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-    "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops", "empty",
-    "incoherent",
+    "contradicts", "invents", "leaks", "breaks_character", "pretends", "omits_actions", "stops_early",
+    "agrees_and_stops", "agrees_wrongly", "unknown_tool", "never_stops", "front_loads", "overtells", "repeats", "loops",
+    "empty", "incoherent",
 ]  # fmt: skip
 """What can be wrong with what a simulated user says (muarl.user_errors.conduct)."""
 
@@ -208,8 +225,8 @@ class GuardConfig(Section):
     retries: Count = Field(2, description="How often a message is asked again at most. Every try is paid for.")
     rules: tuple[UserRule, ...] = Field(
         (
-            "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-            "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
+            "contradicts", "invents", "leaks", "breaks_character", "pretends", "omits_actions",
+            "stops_early", "agrees_and_stops", "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
         ),
         description="The rules that the guard goes by (docs/user-check.md).",
     )  # fmt: skip
@@ -256,6 +273,12 @@ class UserConfig(Section):
         description="Agenda and LLM users: how difficult they are. `easy`, `typical`, `hard`, `mixed` (every user's "
         "own, from easy to hard), or levels of single traits.",
     )
+    strata: StrataSetting = Field(
+        default_factory=dict,
+        description="Agenda and LLM users: every user gets a persona, one value of each stratum, drawn by its seed; "
+        "success is reported by value (docs/users.md). `all`, a list such as `[patience, expertise]`, or weights: "
+        "`{patience: {hurried: 1, patient: 3}}`; empty: none.",
+    )
     delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None,
         description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "
@@ -278,6 +301,8 @@ class UserConfig(Section):
             raise ValueError("kind is sampled, so checkpoint must name the user model")
         if self.kind in ("sampled", "scripted") and self.traits.any:
             raise ValueError(f"traits: {self.kind} users have none; use kind agenda or llm")
+        if self.kind in ("sampled", "scripted") and self.strata:
+            raise ValueError(f"strata: {self.kind} users have none; use kind agenda or llm")
         return self
 
     @model_validator(mode="after")

@@ -173,8 +173,8 @@ class EvalConfig(Section):
     harder_users: tuple[Literal["typical", "hard"], ...] = Field(
         (),
         description="The agent is also evaluated on the same tasks with users as difficult as this (docs/users.md). "
-        "Left out where `eval_user` has traits of its own or cannot have any (benchmarks' own users, user models), and "
-        "under `noise` and `solo`.",
+        "Left out where `eval_user` has traits or strata of its own or cannot have any (benchmarks' own users, user "
+        "models), and under `noise` and `solo`.",
     )
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,

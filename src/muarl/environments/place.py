@@ -29,6 +29,7 @@ from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.base import User, UserFactory
+from muarl.users.strata.panel import Strata
 from muarl.users.traits.levels import TraitRanges
 
 if TYPE_CHECKING:
@@ -233,7 +234,11 @@ class Place:
         return self.own_users(lambda: given) or self.model_users(given)
 
     def model_users(
-        self, endpoint: Endpoint, guidelines: Style | Guidelines | None = None, traits: TraitRanges | None = None
+        self,
+        endpoint: Endpoint,
+        guidelines: Style | Guidelines | None = None,
+        traits: TraitRanges | None = None,
+        strata: Strata | None = None,
     ) -> LLMUserFactory:
         """Users that a model plays, by the place's guidelines (None: ``guidelines``) and with its users' tools."""
         from muarl.users.llm import LLMUserFactory
@@ -246,6 +251,7 @@ class Place:
             send_seed=not tau1,
             empty_ok=tau1,
             traits=traits,
+            strata=strata,
         )
 
     @property

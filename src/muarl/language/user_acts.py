@@ -192,6 +192,51 @@ def reported_deed(text: str) -> str | None:
     return None if found is None or _BEFORE_THE_CALL.search(text) else found[0]
 
 
+_DEED_VERBS = (
+    "turned|toggled|switched|restarted|rebooted|reset|disabled|enabled|activated|deactivated|removed|reseated"
+    "|re-?inserted|granted|gave|allowed|disconnected|connected|set|put|changed|made|paid|cleared|updated|installed"
+    "|uninstalled|opened|closed|locked|unlocked|started|stopped|sent|saved|deleted"
+)
+_CLAIMS = re.compile(
+    rf"(?<!\w)(?P<unless>(?:if|when|whenever|once|until|unless|before|should|had|where) )?"
+    rf"i(?:['’]ve| have)?(?: just| now| also| already| then)* (?P<verb>{_DEED_VERBS})\b(?P<rest>[^.;!?\n]{{0,120}})",
+    re.IGNORECASE,
+)
+_NEXT_CLAIM = re.compile(rf"^\s*(?:then |also |i(?:['’]ve| have)? )*(?P<verb>{_DEED_VERBS})\b", re.IGNORECASE)
+_CLAIMS_DONE = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|all ?right|alright|sure|yes|yep|right|great)\b[,.! ]*)?"
+    r"(?:it['’]?s |it is |that['’]?s |that is |all )?done\b(?! (?:with|for|by))"
+    r"|\bi(?:['’]ve| have)?(?: just| now| already)* (?:did|done) (?:it|that|this|so|both|as you (?:said|asked)"
+    r"|what you (?:said|asked)|all of (?:it|that|them))\b"
+    rf"|\bi(?:['’]ve| have)?(?: just| now| already)* (?:{_DEED_VERBS}) (?:it|that|this|them|both)\b"
+    r"|\b(?:it|that)(?:['’]?s| is) (?:now (?:back )?(?:off|on|disabled|enabled|reset|restarted|connected|disconnected)"
+    r"|(?:back )?(?:off|on|disabled|enabled|reset|restarted|connected|disconnected) now)\b",
+    re.IGNORECASE,
+)
+
+
+def claimed_deeds(text: str) -> list[tuple[str, str]]:
+    """What a user says that it has done, each as the verb and the words behind it; not what was before the call, nor
+    what it would do. "I reset the APN and restarted my phone" are two."""
+    out = []
+    for found in _CLAIMS.finditer(text):
+        if found["unless"] or _BEFORE_THE_CALL.search(found[0]) or text[found.end() : found.end() + 1] == "?":
+            continue
+        verb = found["verb"]
+        for part in re.split(r",| and | but ", found["rest"]):
+            further = _NEXT_CLAIM.match(part)
+            verb, clause = (verb, part) if further is None else (further["verb"], part[further.end() :])
+            out.append((verb.lower(), clause.strip()))
+    return out
+
+
+def claims_done(text: str) -> str | None:
+    """The words with which a user says that what it was asked to do is done, without saying what that is; None if it
+    does not, or speaks of what was before the call."""
+    found = _CLAIMS_DONE.search(text)
+    return None if found is None or _BEFORE_THE_CALL.search(text) else found[0].strip()
+
+
 # What gives away that a user is simulated.
 
 _SPEAKS_OF_ITS_PART = re.compile(

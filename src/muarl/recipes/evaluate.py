@@ -105,6 +105,8 @@ def run(config: RunConfig) -> Path:
         )
         write_text(run.path / "report.md", report_text(found, report, summary))
         progress.console.print(report.to_table())
+        for text in report.warnings():
+            progress.say(f"Warning: {text}.")
         if (difficulty := difficulty_table(summary)) is not None:
             progress.console.print(to_terminal(difficulty))
         for table in tables(found.audited.summary, detailed=False).values():

@@ -164,6 +164,8 @@ def make_red_team_users(section: UserConfig, places: Places) -> ByPlace[UserFact
     """The evaluation's users. A model plays by the red-team guidelines, unless the section names others."""
     if section.traits.any:
         raise ConfigError("eval_user.traits: red-team users are difficult in their own ways; leave it out")
+    if section.strata:
+        raise ConfigError("eval_user.strata: red-team users are difficult in their own ways; leave it out")
     if section.kind != "llm" or section.guidelines != "auto" or section.endpoint is None:
         return make_users(section, places)
     from muarl.users.llm import LLMUserFactory

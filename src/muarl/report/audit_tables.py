@@ -8,6 +8,7 @@ from typing import Any
 
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
 from muarl.accounts.statistics import Estimate
+from muarl.accounts.strata import Share
 from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES
 from muarl.audit.summary import AuditSummary
@@ -38,6 +39,20 @@ def layers(summary: AuditSummary) -> list[Row]:
         unknown = ("not scored" if layer == "outcome" else NOT_CHECKED, "")
         rows.append((layer, QUESTIONS[layer], *(unknown if clean is None else _share(clean))))
     return rows
+
+
+def strata(summary: AuditSummary) -> list[Row]:
+    """(kind of user, episodes, success, interval), by the values of each stratum of users."""
+    return [
+        (f"{name}: {value}", str(share.n), *_share(share))
+        for name, result in summary.strata.items()
+        for value, share in result.values.items()
+    ]
+
+
+def strata_warnings(summary: AuditSummary) -> list[str]:
+    """One sentence for each stratum of users by which success differs."""
+    return [result.warning for result in summary.strata.values() if result.warning is not None]
 
 
 def rules(summary: AuditSummary) -> list[Row]:
@@ -108,6 +123,7 @@ def _whole(counts: Mapping[str, Any], *names: str) -> dict[str, int]:
 HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
     "headline": ("figure", "share", "95% interval"),
     "layers": ("layer", ShownColumn("question"), "without violation", "95% interval"),
+    "strata": ("kind of user", "episodes", "success", "95% interval"),
     "rules": ("layer", ShownColumn("rule", whole=True), ShownColumn("severity"), "findings", "episodes", "share"),
     "faults": (ShownColumn("fault", whole=True), "episodes", "success", "faults", "calls failed"),
     "recovery": (
@@ -139,6 +155,7 @@ def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True
     kinds = {kind: counts.to_json() for kind, counts in summary.faults.items()}
     shown |= {"faults": faults(kinds), "recovery": recovery(kinds)}
     if detailed:
+        shown |= {"strata": strata(summary)} if figures else {}
         shown |= {"rules": rules(summary), "worst": worst(summary)}
     heads = HEADS | {"domains": ("by domain", *sorted(summary.by_domain))}
     return {
@@ -207,6 +224,6 @@ def share_text(estimate: Estimate | None) -> str:
     return NOT_CHECKED if estimate is None else f"{estimate.value:.1%}"
 
 
-def _share(estimate: Estimate) -> tuple[str, str]:
+def _share(estimate: Share) -> tuple[str, str]:
     low, high = estimate.interval
     return f"{estimate.value:.1%}", f"{low:.1%} – {high:.1%}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muarl.accounts.metrics import BEHAVIOUR, NOT_CHECKED
+from muarl.accounts.strata import p_text
 from muarl.basics.json_values import as_figure, bounds, mapping
 from muarl.observe.headline import Headline, ShownShare, estimate_of
 from muarl.observe.progress import clock
@@ -216,7 +217,28 @@ def kinds_section(stages: Sequence[ReportStage]) -> Html | None:
     if not tables:
         return None
     note = "Shares of held-out conversations solved. Small groups scatter: one of 20 has an interval of ±20 points."
-    return join(tag("p", note, class_="soft"), tables)
+    return join(tag("p", note, class_="soft"), tables, _strata_notes(stages))
+
+
+def _strata_notes(stages: Sequence[ReportStage]) -> Html | None:
+    """What the test over the values of each stratum of users says, one evaluation after another."""
+    notes = []
+    for stage in stages:
+        tested = {str(name): mapping(found) for name, found in mapping(stage.block.get("strata")).items()}
+        if not tested:
+            continue
+        known = [(name, p) for name, found in tested.items() if (p := as_figure(found.get("p_holm"))) is not None]
+        told = [str(found["warning"]) for found in tested.values() if found.get("warning")]
+        notes.append(tag("p", tag("b", f"{stage.short}: "), "; ".join(told) + "." if told else _NO_DIFFERENCE))
+        if known:
+            notes.append(
+                tag("p", f"{_STRATA_TEST} {', '.join(f'{n}: p {p_text(p)}' for n, p in known)}.", class_="soft")
+            )
+    return join(tag("h3", "Do kinds of users fare differently?"), notes) if notes else None
+
+
+_NO_DIFFERENCE = "no difference in success between the values of any stratum of users could be shown."
+_STRATA_TEST = "Randomisation test over the values of each stratum, after Holm’s correction for the number of strata;"
 
 
 def stage_columns(stages: Sequence[ReportStage]) -> list[ShownColumn]:

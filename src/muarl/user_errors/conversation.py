@@ -24,6 +24,8 @@ class UserConversation:
     """Indices of the agent's words."""
     told: str
     """What the user was told beforehand: its scenario and its agenda."""
+    tool_specs: tuple[ToolSpec, ...] = ()
+    """The declarations of the user's tools."""
 
     @classmethod
     def of(cls, task: Task, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> UserConversation:
@@ -31,7 +33,7 @@ class UserConversation:
         said = tuple(i for i, m in enumerate(messages) if m.role == "user" and not m.tool_calls)
         agent = tuple(i for i, m in enumerate(messages) if m.role == "assistant" and not m.tool_calls)
         told = task.scenario + "\n" + " ".join(strings(task.agenda))
-        return cls(task, messages, frozenset(t.name for t in tools), said, agent, told)
+        return cls(task, messages, frozenset(t.name for t in tools), said, agent, told, tuple(tools))
 
     def text(self, turn: int) -> str:
         """A message's words without stop words."""

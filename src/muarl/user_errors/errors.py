@@ -26,13 +26,15 @@ from muarl.language.user_acts import (
 from muarl.types.chat import STOP_WORDS, Message, ToolSpec
 from muarl.user_errors.conversation import UserConversation, strings
 from muarl.user_errors.endings import ended_early
+from muarl.user_errors.omitted_actions import omitted_action
 
 RULES: Mapping[str, str] = {
     "contradicts": "gives an id, a name or a number other than the one in its scenario",
     "invents": "gives an id, a name or a number that it cannot know",
     "leaks": "quotes its instructions, speaks of them or of being a model, or writes tool calls as text",
     "breaks_character": "speaks as the agent, writes the agent's part, or leaves a placeholder",
-    "pretends": "reports an action or observation on its own side without a tool call",
+    "pretends": "reports an action or observation on its own side without a tool call, where no action is known",
+    "omits_actions": "says that it did something on its device, without the tool call that does it",
     "stops_early": "ends the conversation with something still open",
     "loops": "repeats itself regardless of the agent's replies",
     "empty": "sends a message without words",
@@ -164,7 +166,7 @@ def _breaks_character(talk: UserConversation, turn: int) -> str | None:
 
 
 def _pretends(talk: UserConversation, turn: int) -> str | None:
-    if not talk.tools or talk.messages[turn].tool_calls:
+    if not talk.tools or talk.messages[turn].tool_calls or omitted_action(talk, turn) is not None:
         return None
     index, asked = talk.asked(turn)
     deed = reported_deed(talk.text(turn))
@@ -210,6 +212,7 @@ _LOOKS: tuple[tuple[str, Callable[[UserConversation, int], str | None]], ...] = 
     ("invents", _invents),
     ("leaks", _leaks),
     ("breaks_character", _breaks_character),
+    ("omits_actions", omitted_action),
     ("pretends", _pretends),
     ("stops_early", _stops_early),
     ("loops", _loops),

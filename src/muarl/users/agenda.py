@@ -9,7 +9,8 @@ from muarl.basics.seeds import derive_seed
 from muarl.domains.tasks import Task
 from muarl.users.agenda_user import PATIENCE
 from muarl.users.base import User
-from muarl.users.traits.levels import TraitRanges
+from muarl.users.strata.panel import Strata
+from muarl.users.traits.levels import TraitRanges, Traits
 
 
 class AgendaUserFactory:
@@ -17,7 +18,8 @@ class AgendaUserFactory:
 
     ``seed`` sets this simulator apart from others (training and evaluation use different ones). ``persona``: play every
     task as this persona instead of its own. ``traits``: levels that every user's own are drawn from (users/traits), but
-    for red-team users, who are difficult in their own ways; None: no traits.
+    for red-team users, who are difficult in their own ways; None: no traits. ``strata``: what every user's persona is
+    drawn from (users/strata), likewise.
     """
 
     def __init__(
@@ -27,14 +29,16 @@ class AgendaUserFactory:
         seed: int = 0,
         persona: str | None = None,
         traits: TraitRanges | None = None,
+        strata: Strata | None = None,
     ) -> None:
         if persona is not None and persona not in PATIENCE:
             raise ConfigError(f"persona must be one of {', '.join(PATIENCE)}, not {persona!r}")
         self._make = make
         self._seed, self._persona = seed, persona
-        self._traits = traits or None
+        self._traits, self._strata = traits or None, strata or None
         told = "" if persona is None else f", persona={persona}"
-        self.name = f"agenda(seed={seed}{told}{f', {self._traits}' if self._traits else ''})"
+        told += "".join(f", {part}" for part in (self._traits, self._strata) if part)
+        self.name = f"agenda(seed={seed}{told})"
 
     def __call__(self, task: Task, *, seed: int) -> User:
         own = derive_seed(self._seed, "agenda", seed)
@@ -42,10 +46,16 @@ class AgendaUserFactory:
             from muarl.users.redteam.agenda_users import red_team_user
 
             return red_team_user(task, self._make, seed=own, persona=self._persona)  # type: ignore[arg-type]
-        if self._traits is not None:
+        if self._traits is not None or self._strata is not None:
             from muarl.users.traits.factory import user_with_traits
 
-            levels = self._traits.draw(own)
-            return user_with_traits(task, self._make, levels, seed=own, persona=self._persona)
+            levels = Traits() if self._traits is None else self._traits.draw(own)
+            if self._strata is None:
+                return user_with_traits(task, self._make, levels, seed=own, persona=self._persona)
+            drawn = self._strata.draw(own)
+            persona = drawn.persona or self._persona
+            return user_with_traits(
+                task, self._make, drawn.on(levels), seed=own, persona=persona, strata=drawn.tags(), decided=drawn.traits
+            )
         with attributed(f"environment {task.domain}: its rule_based_user", self._make):
             return self._make(task, seed=own, persona=self._persona)

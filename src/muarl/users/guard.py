@@ -20,8 +20,8 @@ from muarl.user_errors.errors import UserError
 from muarl.users.base import AsksAgain, HoldsSomething, LeavesTags, User, UserFactory, UserTurn, check_reply, recall
 
 GUARDED = (
-    "contradicts", "invents", "leaks", "breaks_character", "pretends", "stops_early", "agrees_and_stops",
-    "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
+    "contradicts", "invents", "leaks", "breaks_character", "pretends", "omits_actions",
+    "stops_early", "agrees_and_stops", "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
 )  # fmt: skip
 """The rules that a guard goes by where nobody names others: those that spoil a conversation and that another message
 can fix."""

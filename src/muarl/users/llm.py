@@ -10,6 +10,7 @@ from muarl.endpoints.client import Endpoint
 from muarl.types.chat import GREETING, Message, ToolSpec, to_openai
 from muarl.users.base import User, UserTurn
 from muarl.users.guidelines import Guidelines, Style, correction, load_guidelines
+from muarl.users.strata.panel import Strata
 from muarl.users.traits.levels import TraitRanges, TraitUser, behaviour_text
 
 MessagesOf = Callable[[Sequence[Message]], Sequence[Mapping[str, Any]]]
@@ -104,6 +105,7 @@ class LLMUserFactory:
     for all tasks or a function of the task. ``temperature`` and ``max_tokens``: None for the endpoint's settings. The
     episode's seed goes with every request unless ``send_seed`` is off. ``empty_ok``: an empty answer is what the user
     says, rather than a failure. ``traits``: levels that every user's own are drawn from, which the model is told.
+    ``strata``: what every user's persona is drawn from (users/strata), likewise.
     """
 
     def __init__(
@@ -118,10 +120,11 @@ class LLMUserFactory:
         send_seed: bool = True,
         empty_ok: bool = False,
         traits: TraitRanges | None = None,
+        strata: Strata | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.empty_ok = empty_ok
-        self.traits = traits or None
+        self.traits, self.strata = traits or None, strata or None
         self.send_seed = send_seed
         self.temperature = temperature
         self.max_tokens = max_tokens
@@ -132,7 +135,7 @@ class LLMUserFactory:
         else:
             self.guidelines = load_guidelines(guidelines)
             self._style = guidelines
-        told = f", {self.traits}" if self.traits else ""
+        told = "".join(f", {part}" for part in (self.traits, self.strata) if part)
         self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines{told})"
 
     async def aclose(self) -> None:
@@ -143,8 +146,12 @@ class LLMUserFactory:
         tools = tuple(self._tools(task) if callable(self._tools) else self._tools)
         system = self._guidelines_for(tools).system_prompt(task.scenario)
         levels = None if self.traits is None else self.traits.draw(seed)
+        persona = None if self.strata is None else self.strata.draw(seed)
+        if persona is not None:
+            levels = persona.on(levels)
         if levels is not None:
-            system = "\n\n".join(part for part in (system, behaviour_text(levels)) if part)
+            like = behaviour_text(levels, () if persona is None else persona.told)
+            system = "\n\n".join(part for part in (system, like) if part)
         user = LLMUser(
             self.endpoint,
             system,
@@ -154,6 +161,8 @@ class LLMUserFactory:
             max_tokens=self.max_tokens,
             empty_ok=self.empty_ok,
         )
+        if persona is not None and levels is not None:
+            return TraitUser(user, levels, strata=persona.tags(), decided=persona.traits)
         return user if levels is None else TraitUser(user, levels)
 
     def _guidelines_for(self, tools: Sequence[ToolSpec]) -> Guidelines:

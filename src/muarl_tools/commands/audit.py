@@ -317,7 +317,7 @@ def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge 
 
     from muarl.observe.screen import Screen
     from muarl.pages.table import to_terminal
-    from muarl.report.audit_tables import beside, one_below_another, tables
+    from muarl.report.audit_tables import beside, one_below_another, strata_warnings, tables
 
     console = Screen()
     if len(parts) > 1:
@@ -325,6 +325,9 @@ def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge 
         console.print(to_terminal(shown))
     for table in tables(whole, figures=len(parts) == 1).values():
         console.print(to_terminal(table))
+    for name, part in parts.items():
+        for text in strata_warnings(part):
+            console.print(Text(f"Warning: {f'{name}: ' if len(parts) > 1 else ''}{text}.", style="yellow"))
     if judge is not None:
         console.print(Text(judge.told))
 

@@ -111,6 +111,10 @@ def _print(found: Comparison) -> None:
         *text.floor_lines(found),
     ):
         console.print(Text(line))
+    if (strata := tables.strata_table(found)) is not None:
+        console.print(to_terminal(strata))
+    for line in text.strata_lines(found):
+        console.print(Text(line, style="yellow"))
     for line in text.power_lines(found):
         console.print(Text(line))
     for score in found.scores:

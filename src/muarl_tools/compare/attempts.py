@@ -21,7 +21,7 @@ class PlayedTask:
     ``trial``: its number among the task's, from 0. ``seed``: of the agent (or of both sides, where they share one),
     None where the file does not tell. ``user_seed``: of the user, where it was set apart from the agent's.
     ``repeat``: the number among attempts of the same seeds. ``clean``: whether it was a success without any violation,
-    None where the file has no audit of it.
+    None where the file has no audit of it. ``strata``: (stratum, value) of its user, where it had strata.
     """
 
     task: str
@@ -31,6 +31,7 @@ class PlayedTask:
     user_seed: int | None = None
     repeat: int = 0
     clean: bool | None = None
+    strata: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> tuple[int | None, int | None, int]:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from muarl.accounts.metrics import CLEAN, SUCCESS_WITHOUT_VIOLATION
-from muarl.accounts.statistics import Estimate, Interval, mean_interval, pass_hat, pass_hats_of
+from muarl.accounts.statistics import (
+    Estimate,
+    Interval,
+    mean_interval,
+    pass_hat,
+    pass_hats_of,
+    results_by_stratum,
+    strata_json,
+)
+from muarl.accounts.strata import Outcome, StratumResult
 from muarl.basics.errors import ConfigError
 from muarl_tools.compare.attempts import Excluded, Results
 from muarl_tools.compare.components import Components, judge_components, seed_components, trial_components
@@ -65,7 +74,8 @@ class RunScore:
     attempts share seeds (muarl eval --noise). ``trials``: fewest and most of a task.
     ``letters``: groups that it is in; ``rank``: best and worst place that it may have, both in success.
     ``above_nothing``: whether its interval lies above the do-nothing baseline, None where that is unknown. ``clean``:
-    success without any violation, on the tasks where it was checked; None where it was nowhere."""
+    success without any violation, on the tasks where it was checked; None where it was nowhere. ``strata``: success by
+    stratum of its users, over all its own attempts; empty where they have none."""
 
     results: Results
     success: Estimate
@@ -79,6 +89,7 @@ class RunScore:
     judges: Components | None
     needed: Needed | None
     clean: Estimate | None = None
+    strata: Mapping[str, StratumResult] = field(default_factory=dict)
 
     @property
     def above_nothing(self) -> bool | None:
@@ -117,6 +128,7 @@ class RunScore:
             "components": self.components and self.components.to_json(),
             "judge_components": self.judges and self.judges.to_json(),
             "needed": self.needed and self.needed.to_json(),
+            **({"strata": strata_json(self.strata)} if self.strata else {}),
         }
 
 
@@ -241,6 +253,7 @@ def compare(runs: Sequence[Results], settings: Settings = Settings()) -> Compari
                 judge_components(verdicts) if verdicts else None,
                 needed(single, settings.difference, alpha=alpha, power=settings.power) if single else None,
                 clean[i],
+                results_by_stratum([Outcome(a.task, a.success, dict(a.strata)) for a in run.attempts]),
             )
         )
     return Comparison(

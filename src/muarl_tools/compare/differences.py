@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from muarl.accounts.statistics import RESAMPLES, Interval
+from muarl.accounts.strata import holm
 from muarl.basics.errors import ConfigError
-from muarl_tools.compare.significance import holm, mcnemar, sign_flip, stratified, t_quantile
+from muarl_tools.compare.significance import mcnemar, sign_flip, stratified, t_quantile
 
 
 def expanded_levels(n: int, level: float = 0.95) -> tuple[float, float]:

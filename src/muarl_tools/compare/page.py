@@ -52,6 +52,7 @@ def comparison_page(found: Comparison) -> str:
             "main",
             _scores(found),
             _pairs(found),
+            _strata(found),
             _noise(found),
             _needed(found),
             _left_out(found),
@@ -115,6 +116,19 @@ def _pairs(found: Comparison) -> Html | None:
         [tag("p", line, class_="notice calm") for line in text.odds_lines(found)],
         None if hats is None else to_html(hats),
     )
+
+
+def _strata(found: Comparison) -> Html | None:
+    shown = tables.strata_table(found)
+    if shown is None:
+        return None
+    how = (
+        "Success (attempts) and its 95% interval, over all attempts of each run. Tested by exchanging values at "
+        "random, with Holm's correction for the number of strata of a run."
+    )
+    rows = to_html(replace(shown, title="", about=""))
+    warnings = [tag("p", line, class_="notice") for line in text.strata_lines(found)]
+    return _section("Kinds of users", tag("p", how, class_="soft"), rows, warnings)
 
 
 def _noise(found: Comparison) -> Html | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.accounts.metrics import DOMAIN, NOISE_TAG, is_success, without_violation
+from muarl.accounts.strata import strata_of
 from muarl.audit.findings import read_findings
 from muarl.basics.errors import DataError, MuarlError
 from muarl.observe import listing, status
@@ -168,7 +169,8 @@ def _attempt(episode: Episode, audited: Callable[[Episode], bool | None] | None)
         return Excluded(episode.task_id, trial, why, episode.seed, user_seed, repeat)
     good, clean = is_success(episode.reward), without_violation(episode)
     clean = audited(episode) if clean is None and audited is not None else clean
-    return PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat, clean)
+    strata = tuple(strata_of(episode).items())
+    return PlayedTask(episode.task_id, trial, good, episode.seed, user_seed, repeat, clean, strata)
 
 
 def _trial(episode: Episode) -> int:

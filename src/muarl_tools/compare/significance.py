@@ -1,9 +1,9 @@
-"""Tests of a difference between paired results, exact where the numbers allow it, and their correction for many pairs.
+"""Tests of a difference between paired results, exact where the numbers allow it.
 
 ``sign_flip``: under the hypothesis that two agents do equally well on every task, each task's difference could as well
 have had the other sign. With one trial a task it is McNemar's exact test. ``stratified``: under the same hypothesis a
 task's successes could have fallen on any of its trials (the exact form of the Cochran-Mantel-Haenszel test); it asks
-about these very tasks. ``holm``: Holm 1979, which keeps the chance of any false finding among all pairs below alpha.
+about these very tasks. The correction for many pairs is ``muarl.accounts.strata.holm``.
 """
 
 from __future__ import annotations
@@ -111,16 +111,6 @@ def _tail(weights: Floats, low: int, observed: int) -> float:
     """The probability of values at least as far from 0 as ``observed``; the first weight is of the value ``low``."""
     values = np.arange(low, low + len(weights))
     return float(min(1.0, weights[np.abs(values) >= observed].sum()))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values, in the given order: reject those at most alpha."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    out, worst = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(order):
-        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[i]))
-        out[i] = worst
-    return out
 
 
 @cache

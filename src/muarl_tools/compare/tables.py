@@ -169,6 +169,22 @@ def pass_hat_table(found: Comparison) -> ShownTable | None:
     return table(["pair", *(f"pass^{k}" for k in ks)], rows, title="Differences in reliability", about=about)
 
 
+def strata_table(found: Comparison) -> ShownTable | None:
+    """Success by kind of user, a column a run; None where no run's users have strata."""
+    values = dict.fromkeys((n, v) for s in found.scores for n, result in s.strata.items() for v in result.values)
+    if not values:
+        return None
+    runs = [found.scores[i] for i in found.order]
+    rows = []
+    for name, value in values:
+        shares = [s.strata[name].values.get(value) if name in s.strata else None for s in runs]
+        cells = [UNKNOWN if e is None else Cell(f"{share(e.value)} ({e.n})", small=span(e.interval)) for e in shares]
+        rows.append((f"{name}: {value}", *cells))
+    names = [_run(found, i) for i in found.order]
+    about = "Success (attempts) and its 95% interval, over all attempts of each run."
+    return table(["kind of user", *names], rows, title="Success by stratum of users", about=about)
+
+
 def components_table(title: str, found: Components) -> ShownTable:
     """Sources of variance and their shares."""
     rows = [

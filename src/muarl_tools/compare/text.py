@@ -156,6 +156,17 @@ def unchecked_lines(found: Comparison) -> list[str]:
     return out
 
 
+def strata_lines(found: Comparison) -> list[str]:
+    """Runs whose success differs between kinds of users: a test over the values of each stratum, after Holm's
+    correction for the number of strata of a run."""
+    return [
+        f"{score.results.name}: {result.warning}."
+        for score in found.scores
+        for result in score.strata.values()
+        if result.warning is not None
+    ]
+
+
 def floor_lines(found: Comparison) -> list[str]:
     """Runs that are no better than doing nothing."""
     return [

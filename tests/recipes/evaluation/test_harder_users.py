@@ -67,7 +67,9 @@ def test_what_they_cost_counts(muarl: Muarl, tmp_path: Path, monkeypatch: pytest
     assert summary(run)["cost"]["total"] == pytest.approx(spent) and spent > 0
 
 
-@pytest.mark.parametrize("options", [("eval_user.traits=typical",), ("domain.name=bfcl-generated",)])
+@pytest.mark.parametrize(
+    "options", [("eval_user.traits=typical",), ("eval_user.strata=all",), ("domain.name=bfcl-generated",)]
+)
 def test_users_that_have_traits_of_their_own_or_none_are_not_made_harder(
     muarl: Muarl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

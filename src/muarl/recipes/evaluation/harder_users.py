@@ -25,8 +25,8 @@ BEHAVIOUR = ("writes_without_consent", "needless_transfers", "turns")
 
 def harder_users(ev: EvalConfig, user: UserConfig, places: Places) -> dict[str, ByPlace[UserFactory]]:
     """The users of each level of ``eval.harder_users``: those of ``user``, but as difficult. None where these have
-    traits of their own, or cannot have any."""
-    if user.traits.any or not all(_can_be_harder(user, place, ev.split) for place in places):
+    traits or strata of their own, or cannot have any."""
+    if user.traits.any or user.strata or not all(_can_be_harder(user, place, ev.split) for place in places):
         return {}
     return {level: make_users(user.at(level), places) for level in ev.harder_users}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 from muarl.basics.errors import ConfigError
@@ -21,6 +21,8 @@ from muarl.users.traits.words import SAYS
 OFTEN, MOST = 0.4, 3
 """How often one who wanders as much as can be asks about something else instead of answering, and how many times at
 most in a conversation."""
+
+_REMEDY = {True: "Set user.traits=easy", False: "Leave user.strata out"}
 
 _MADE: dict[type[ServiceAgendaUser], type[DifficultUser]] = {}
 
@@ -67,15 +69,24 @@ def can_have_traits(task: Task, make: Callable[..., User]) -> bool:
 
 
 def user_with_traits(
-    task: Task, make: Callable[..., User], traits: Traits, *, seed: int, persona: str | None = None
+    task: Task,
+    make: Callable[..., User],
+    traits: Traits,
+    *,
+    seed: int,
+    persona: str | None = None,
+    strata: Mapping[str, Any] | None = None,
+    decided: Collection[str] = (),
 ) -> TraitUser:
-    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ConfigError if
-    they are not those of a service, so that nothing is known of how they would show a trait."""
+    """The rule-based user of a task with these traits. ``make``: the environment's rule-based users. ``strata``,
+    ``decided``: see ``TraitUser``. ConfigError if they are not those of a service, so that nothing is known of how they
+    would show a trait."""
     made = _service_user(task, make)
     if made is None:
         raise ConfigError(
-            f"user.traits: the rule-based users of {task.domain} are no agenda users of a service, and have no traits. "
-            "Set user.traits=easy, or let a model play the user (user.kind=llm)."
+            f"user.{'traits' if strata is None else 'strata'}: the rule-based users of {task.domain} are no agenda "
+            f"users of a service, and have no traits. {_REMEDY[strata is None]}, or let a model play the user "
+            "(user.kind=llm)."
         )
     user_class, given = made
     core = difficult(user_class)(task, traits=traits, seed=seed, persona=persona, **given)
@@ -86,4 +97,4 @@ def user_with_traits(
     if traits.foreign_language:
         speech = ServiceSpeech(core.service, core.kinds)
         user = PartlyForeign(user, speech, traits.language, f"{label} language", traits.foreign_language)
-    return TraitUser(user, traits, core)
+    return TraitUser(user, traits, core, strata=strata, decided=decided)

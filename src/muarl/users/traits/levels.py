@@ -5,7 +5,7 @@ with traits as its episode sees it.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -136,15 +136,19 @@ _END = (
 )
 
 
-def behaviour_text(traits: Traits) -> str:
-    """What a model is told of these levels, to stand behind the scenario; empty where all are 0."""
-    lines = []
+_FIRST = "This goes before what the scenario says about your persona."
+
+
+def behaviour_text(traits: Traits, told: Sequence[str] = ()) -> str:
+    """What a model is told of these levels, to stand behind the scenario; empty where all are 0. ``told``: sentences
+    of a persona (users/strata), which take the place of the scenario's."""
+    lines = [f"- {sentence}" for sentence in told]
     for name, text in _BEHAVIOUR.items():
         level = getattr(traits, name)
         if level > 0:
             often = next(words for most, words in _HOW_OFTEN if level <= most)
             lines.append("- " + text.format(*([often, _NAMES[traits.language]] if "{} in {}" in text else [often])))
-    return "\n".join(["# What you are like", *lines, _END]) if lines else ""
+    return "\n".join(["# What you are like", *([_FIRST] if told else []), *lines, _END]) if lines else ""
 
 
 class Difficult(Protocol):
@@ -155,10 +159,20 @@ class Difficult(Protocol):
 
 
 class TraitUser:
-    """A user with traits, whatever plays it."""
+    """A user with traits, whatever plays it. ``strata``: the tags of its persona (users/strata), if it has one, and
+    ``decided``: the traits whose levels follow from it."""
 
-    def __init__(self, user: User, traits: Traits, core: Difficult | None = None) -> None:
+    def __init__(
+        self,
+        user: User,
+        traits: Traits,
+        core: Difficult | None = None,
+        *,
+        strata: Mapping[str, Any] | None = None,
+        decided: Collection[str] = (),
+    ) -> None:
         self._user, self._traits, self._core = user, traits, core
+        self._strata, self._decided = dict(strata or {}), frozenset(decided)
 
     async def reply(self, conversation: Sequence[Message]) -> UserTurn:
         """What the user says or does next."""
@@ -175,8 +189,10 @@ class TraitUser:
         return UserTurn(rejected)
 
     def episode_tags(self) -> Mapping[str, Any]:
-        """The levels; of agenda users also whether they gave up, and what they got wrong and then put right."""
-        found: dict[str, Any] = {TAG: {name: round(level, 4) for name, level in self._traits.levels().items()}}
+        """The levels, but for those that follow from strata, and the values of strata; of agenda users also whether
+        they gave up, and what they got wrong and then put right."""
+        levels = {name: round(x, 4) for name, x in self._traits.levels().items() if name not in self._decided}
+        found: dict[str, Any] = {**({TAG: levels} if levels else {}), **self._strata}
         if self._core is not None:
             found[GAVE_UP] = self._core.gave_up
             if self._core.slips:
