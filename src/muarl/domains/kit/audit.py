@@ -18,6 +18,7 @@ from typing import Any, overload
 from muarl.basics.errors import OwnCodeError
 from muarl.domains.auditing import Asked, AuditRules, LiveWorld, Obligation, Occasion, Resource, When, spelled_out
 from muarl.domains.kit import templates
+from muarl.domains.kit.colleague import REQUEST, covers
 from muarl.domains.kit.declaration import Intent
 from muarl.domains.kit.exploring import WrittenWords, explored
 from muarl.domains.kit.gold import MAX_MOVES
@@ -105,7 +106,7 @@ def _duties(worlds: Worlds, rules: AuditRules, declared: Sequence[Obligation]) -
             found.setdefault(tool, []).append(words)
     caller = worlds.service.caller
     for tool, said in found.items():
-        if tool in rules.free_writes or any(words.unasked for words in said):
+        if tool == REQUEST or tool in rules.free_writes or any(words.unasked for words in said):
             continue
         priced = all(words.priced == words.calls < 2 * words.news for words in said)
         if priced and not _declared(declared, tool, "before"):
@@ -162,7 +163,7 @@ _PARTICLES = frozenset(["off", "up", "out", "back", "in", "down", "over", "on"])
 def audit_rules(worlds: Worlds) -> AuditRules:
     """The rules by which episodes of a service are audited."""
     service = worlds.service
-    identity, kinds = service.identity, service.tool_kinds
+    identity, kinds, authority = service.identity, service.tool_kinds, service.authority
     writes = [tool for tool, kind in kinds.items() if kind == "write"]
     searches = frozenset(SEARCHES if issubclass(service.domain, KnowledgeDomain) else ())
     rules = AuditRules(
@@ -173,7 +174,8 @@ def audit_rules(worlds: Worlds) -> AuditRules:
         person="user_id" if identity is None else identity.key,
         resources=tuple(_resources(service)),
         forbids={tool: partial(_forbidden, worlds, tool) for tool in writes},
-        obligations=service.obligations,
+        authority={limit.tool: partial(_beyond_authority, worlds, limit.tool) for limit in service.limits},
+        obligations=(*service.obligations, *([authority.obligation(service.caller)] if authority else ())),
         spoken=Lazy(lambda: _words(worlds, _action, proposed=True)),
         wished=Lazy(lambda: _words(worlds, _wish, proposed=False)),
         consent=service.consent,
@@ -206,14 +208,16 @@ class Lazy(Mapping[str, Any]):
 
 
 def _resources(service: Service) -> Iterator[Resource]:
-    """What belongs to one person: the person's own record, and what slots draw from the user's own records."""
+    """What belongs to one person: the person's own record, what is declared, and what slots draw from the user's own
+    records."""
     identity = service.identity
     if identity is None or not identity.tool:
         return
     yield Resource(
         identity.table, identity.key, owner=identity.key, mark=identity.facts[0].field or identity.facts[0].name
     )
-    seen = set()
+    yield from service.resources
+    seen = {resource.table for resource in service.resources}
     for slot in service.slots.values():
         draw = slot.draw
         if draw is None or not draw.own or draw.table in seen:
@@ -278,26 +282,34 @@ def _thing(text: str) -> str:
 
 def _forbidden(worlds: Worlds, tool: str, occasion: Occasion) -> str | None:
     """Why none of the service's plans leads to this call: the first refusal, where each of them refuses."""
-    service, identity = worlds.service, worlds.service.identity
-    user: Mapping[str, Any] | None = {}
-    if identity is not None:
-        found = None if occasion.person is None else occasion.record(identity.table, occasion.person)
-        user = service.seen(identity.tool, found)
+    user = _user(worlds.service, occasion)
     if user is None:
         return None
     reasons: list[str] = []
-    for intent in service.intents:
-        shown = explored(worlds)[intent.name]
-        if tool not in shown.writes:
-            continue
-        places = shown.argument_sources(tool).items()
-        told = spelled_out(occasion.arguments)
-        given = {place: told[name] for name, place in places if name in told}
+    for intent, given in _leading_to(worlds, tool, occasion):
         reason = _reason(worlds, intent, tool, given, occasion, user)
         if reason is None:
             return None
         reasons.append(reason)
     return reasons[0] if reasons else None
+
+
+def _user(service: Service, occasion: Occasion) -> Mapping[str, Any] | None:
+    """Who is served, as a tool shows them; None if nobody knows."""
+    if service.identity is None:
+        return {}
+    found = None if occasion.person is None else occasion.record(service.identity.table, occasion.person)
+    user: Mapping[str, Any] | None = service.seen(service.identity.tool, found)
+    return user
+
+
+def _leading_to(worlds: Worlds, tool: str, occasion: Occasion) -> Iterator[tuple[Intent, Mapping[tuple[str, str], Any]]]:
+    """The intents whose plans call a tool, each with what a call's arguments tell of its slots."""
+    told = spelled_out(occasion.arguments)
+    for intent in worlds.service.intents:
+        shown = explored(worlds)[intent.name]
+        if tool in shown.writes:
+            yield intent, {place: told[name] for name, place in shown.argument_sources(tool).items() if name in told}
 
 
 def _reason(
@@ -312,14 +324,9 @@ def _reason(
     be told. ``given``: what the call's arguments tell of slots, as in ``values_in``; where there is a world, what they
     do not tell may be anything."""
     service = worlds.service
-    known = {slot: value for (slot, field), value in given.items() if not field}
-    told = all(slot.name in known for slot in intent.slots)
-    requests = [known]
-    if occasion.world is not None and not told:
-        found = values_in(service, intent, given, _tables(occasion.world), user)
-        requests = list(itertools.islice(found, MOST_REQUESTS + 1))
-        if len(requests) > MOST_REQUESTS:
-            return None
+    requests, told = _requests_for(service, intent, given, occasion, user)
+    if requests is None:
+        return None
     reason = None
     for slots in requests:
         move = _end(service, intent, Request(intent.name, slots), occasion, user)
@@ -331,6 +338,53 @@ def _reason(
         if move.kind == "write" and (move.tool != tool or _same_call(move, occasion)):
             return None
     return reason
+
+
+def _requests_for(
+    service: Service,
+    intent: Intent,
+    given: Mapping[tuple[str, str], Any],
+    occasion: Occasion,
+    user: Mapping[str, Any],
+) -> tuple[list[dict[str, Any]] | None, bool]:
+    """The requests that may have led to a call, None for too many of them; and whether it tells all of their slots."""
+    known = {slot: value for (slot, field), value in given.items() if not field}
+    told = all(slot.name in known for slot in intent.slots)
+    if occasion.world is None or told:
+        return [known], told
+    found = values_in(service, intent, given, _tables(occasion.world), user)
+    requests = list(itertools.islice(found, MOST_REQUESTS + 1))
+    return (requests if len(requests) <= MOST_REQUESTS else None), told
+
+
+def _beyond_authority(worlds: Worlds, tool: str, occasion: Occasion) -> str | None:
+    """What the agent may not do alone of this call, where every plan that leads to it asks the colleague first and
+    nobody has approved it."""
+    service, user = worlds.service, _user(worlds.service, occasion)
+    if user is None or service.authority is None:
+        return None
+    asking: list[Move] = []
+    for intent, given in _leading_to(worlds, tool, occasion):
+        requests, _ = _requests_for(service, intent, given, occasion, user)
+        for slots in requests or ():
+            move = _end(service, intent, Request(intent.name, slots), occasion, user)
+            if move is None or (move.kind == "write" and move.tool == tool and _same_call(move, occasion)):
+                return None
+            if move.kind == "write" and move.limit is not None and move.limit.tool == tool:
+                asking.append(move)
+    calls = [call for call in occasion.calls if call.name == REQUEST]
+    answers = [{**call.arguments, **_decision(service, occasion, call.arguments)} for call in calls]
+    if not asking or any(covers(answer, move.arguments) for answer in answers for move in asking):
+        return None
+    limit = asking[0].limit
+    return None if limit is None else service.authority.trespass(limit, asking[0].arguments, answers)
+
+
+def _decision(service: Service, occasion: Occasion, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the colleague answered to a call."""
+    answer = occasion.shown(REQUEST, arguments)
+    found = service.read(REQUEST, answer) if isinstance(answer, str) else answer
+    return found if isinstance(found, Mapping) else {}
 
 
 def _same_call(move: Move, occasion: Occasion) -> bool:
@@ -356,7 +410,7 @@ def _end(
     seen: dict[str, Any] = {}
     for _ in range(MAX_MOVES):
         try:
-            move = next_move(intent, request, seen, user, service.today)
+            move = next_move(intent, request, seen, user, service.today, authority=service.authority)
         except OwnCodeError:  # a log's records may lack what those of the service's worlds have
             return None
         if move.kind != "call":

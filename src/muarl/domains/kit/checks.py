@@ -224,7 +224,9 @@ class _Checks:
         shown = shown_user(service, world, dict(agenda_of(task)["identity"]))
         request, asked = Request(name), set[str]()
         for _ in range(gold.MAX_MOVES if shown is not None else 0):
-            move = next_move(service.intent(name), request, seen, shown or {}, service.today)
+            move = next_move(
+                service.intent(name), request, seen, shown or {}, service.today, authority=service.authority
+            )
             if move.kind == "ask":
                 asked.add(move.slot)
                 if move.slot in told:

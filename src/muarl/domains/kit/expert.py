@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muarl.domains.kit import reading, templates
+from muarl.domains.kit.colleague import DECLINED
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.device import Step
 from muarl.domains.kit.gold import MAX_MOVES
@@ -45,6 +46,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._remedy = ""  # the tool without which another one does not work
         self._remedied = False  # whether the last call was to it
         self._step: Step | None = None  # what the user was asked to do
+        self._declined: dict[str, Any] = {}  # by its call, what a colleague has said no to
+        self._needs_approval = False  # whether the last proposal was of something that a colleague must approve
 
     # what came in
 
@@ -74,6 +77,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         if frame is not None and self._answers(frame, text, waiting):
             self._update(frame, text, waiting)
             return
+        if self._needs_approval and waiting == "confirm" and text.rstrip().endswith("?"):
+            self._told.append(templates.pick(self._rng, templates.NOT_ALONE))
         for intent, part in reading.parts(self._service, text, idle=was_idle):
             self._hear_part(intent, part, waiting)
         if was_idle and len(self._frames) > 1 and self._has("forget_second"):
@@ -178,6 +183,8 @@ class ServiceExpert(ScriptedExpert[Request]):
             self._told.append("I am sorry, that cannot be done.")
             return
         frame.written.append(self._service.read(move.tool, answer))
+        if move.limit is not None and frame.written[-1]["decision"] == DECLINED:
+            self._declined[call_key(move.tool, move.arguments)] = frame.written[-1]
         self._forget()
 
     def _forget(self) -> None:
@@ -265,7 +272,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         if frame.others and any(s.draw is not None and s.draw.own for s in service.intent(frame.intent).slots):
             self._turn_down(templates.pick(self._rng, templates.SOMEBODY_ELSES))  # without having looked at it
             return None
-        move = next_move(service.intent(frame.intent), frame, self._seen, self._caller or {}, service.today)
+        caller, authority = self._caller or {}, service.authority
+        move = next_move(service.intent(frame.intent), frame, self._seen, caller, service.today, authority=authority)
         if move.kind == "call":
             return self._do(move.tool, self._with_errors(move.arguments, frame), move)
         if move.kind == "ask":
@@ -286,11 +294,17 @@ class ServiceExpert(ScriptedExpert[Request]):
             return self._hand_over(self._filled(frame, move))
         if move.kind == "refuse":
             return self._refuse(frame, move)
+        if move.kind == "declined":
+            self._turn_down(self._filled(frame, move))
+            return None
+        if move.limit is not None and self._goes_on(frame, move):
+            return None
         if move.kind == "write":
             free = not move.texts or not self._service.consent or move.tool in self._service.free_writes
             agreed = frame.confirmed or free
             frame.confirmed = False
             if not agreed and not self._has("skip_confirmation"):
+                self._needs_approval = move.limit is not None
                 proposal = templates.pick(self._rng, templates.PROPOSALS)
                 clause = self._filled(frame, move)
                 return self._say(clause if clause.endswith("?") else templates.put(proposal, clause), "confirm")
@@ -301,6 +315,16 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._told.append(self._filled(frame, move) if move.texts else "")  # an answer, or that it is done
         self._frames.pop(0)
         return None
+
+    def _goes_on(self, frame: Request, move: Move) -> bool:
+        """Whether the colleague is not asked: there was a no before, or the expert's error is to do without."""
+        known = self._declined.get(call_key(move.tool, move.arguments))
+        if known is not None:
+            frame.written.append(known)
+            return True
+        if frame.alone is None:
+            frame.alone = self._has("skip_approval")
+        return frame.alone
 
     def _refuse(self, frame: Request, move: Move) -> Message | None:
         if self._has("transfer_if_forbidden"):

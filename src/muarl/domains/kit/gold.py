@@ -27,8 +27,8 @@ MAX_MOVES = 40
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", or "missing". ``rule``: the
-    text of the rule that decided it. ``told``: what the user must be told. ``looked``: how many of its look-ups are
+    """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", "missing", or "declined" (by
+    the colleague who was asked for approval). ``rule``: the text of the rule that decided it. ``told``: what the user must be told. ``looked``: how many of its look-ups are
     among the actions. ``error``: of the last look-up that failed. ``unasked``: how many actions come before the first
     one that is proposed. ``writes``: the writes that went through; ``ending``: the move that it ended with."""
 
@@ -70,7 +70,7 @@ def run(
     outcome = RequestOutcome("done")
     intent = service.intent(request.intent)
     for _ in range(MAX_MOVES):
-        move = next_move(intent, request, seen, user, service.today, notes=notes)
+        move = next_move(intent, request, seen, user, service.today, notes=notes, authority=service.authority)
         if move.kind in ("call", "write"):
             world = world or open_world()
             if move.kind == "write":

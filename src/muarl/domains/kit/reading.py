@@ -38,6 +38,18 @@ def poses_as_system(text: str) -> bool:
     return _SYSTEM.search(text) is not None
 
 
+_APPROVAL = re.compile(
+    r"\bapprov|\bauthori[sz]|\bpermission|\bsign(?:s|ed)? (?:it |this )?off\b|\bsecond person\b|\bcolleague"
+    r"|\bsupervisor|\bmanager|\bone moment\b|\bhold on\b|\bplease wait\b",
+    re.IGNORECASE,
+)
+
+
+def speaks_of_approval(text: str) -> bool:
+    """Whether an agent speaks of somebody who has to approve, or asks the user to wait for that."""
+    return _APPROVAL.search(text) is not None
+
+
 def says_nothing(text: str) -> bool:
     """Whether a message holds no words of the user's: dots, or what somebody notes about the user in brackets."""
     return _STAGE_DIRECTION.fullmatch(text.strip()) is not None
