@@ -77,12 +77,17 @@ class ServiceExpert(ScriptedExpert[Request]):
         if frame is not None and self._answers(frame, text, waiting):
             self._update(frame, text, waiting)
             return
-        if self._needs_approval and waiting == "confirm" and text.rstrip().endswith("?"):
-            self._told.append(templates.pick(self._rng, templates.NOT_ALONE))
+        known = self._known()
         for intent, part in reading.parts(self._service, text, idle=was_idle):
             self._hear_part(intent, part, waiting)
+        if self._needs_approval and waiting == "confirm" and self._known() == known:  # neither a yes nor another wish
+            self._told.append(templates.pick(self._rng, templates.NOT_ALONE))
         if was_idle and len(self._frames) > 1 and self._has("forget_second"):
             del self._frames[1:]
+
+    def _known(self) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+        """What is known of the requests."""
+        return [(frame.intent, {**frame.slots}, {**frame.described}) for frame in self._frames]
 
     def _hear_step(self, frame: Request, text: str) -> None:
         """What the user tells after a step. A question back, and an answer that shows nothing of what was to be looked
