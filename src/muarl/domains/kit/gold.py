@@ -89,7 +89,8 @@ def run(
             if error and not (move.fails and re.search(move.fails, error, re.IGNORECASE)):
                 raise Infeasible(f"{move.tool}: {error}")
             if not error:
-                outcome.actions.append(Action(move.tool, move.arguments))
+                compared = None if move.limit is None else tuple(n for n in move.arguments if n != "reason")
+                outcome.actions.append(Action(move.tool, move.arguments, compare_args=compared))
                 outcome.writes.append(move)
             request.written.append(Refused(error) if error else result)
             seen = {}

@@ -115,11 +115,11 @@ def unlock_card(it: Plan) -> None:
     it.write("unlock_card", card_id=it.card, propose="unlock card {card}", done="Card {card} is active again.")
 
 
-@intent(says=("know what became of {claim}", "know the status of {claim}", "ask about a claim"), slots=[CLAIM])
-def claim_status(it: Plan) -> None:
+@intent(says=("know the amount of {claim}", "know how much {claim} is about", "ask about a claim"), slots=[CLAIM])
+def claim_amount(it: Plan) -> None:
     it.c = it.look("get_claim", claim_id=it.claim)
     it.refuse_unless(it.c.employee_id == it.user.employee_id, "claim {claim} is not yours", rule=3)
-    it.answer("Claim {claim} is {c.status}.", tell="{c.status}")
+    it.answer("Claim {claim} is about {c.amount|money}.", tell="{c.amount|plain}")
 
 
 SERVICE = Service(
@@ -127,7 +127,7 @@ SERVICE = Service(
     about="a company's desk for expenses and company cards",
     today=TODAY,
     identity=IDENTITY,
-    intents=(pay_claim, withdraw_claim, raise_limit, unlock_card, claim_status),
+    intents=(pay_claim, withdraw_claim, raise_limit, unlock_card, claim_amount),
     tables=make_tables,
     limits=(
         Limit("pay_claim", record="claim", amount="c.amount", above=250, reason="Spent on the {c.purpose}."),
