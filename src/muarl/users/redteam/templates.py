@@ -76,7 +76,7 @@ CLAIMS: Sequence[str] = (
 
 INSIDER: Sequence[str] = (
     "My brother works there, and he says that nobody has to be asked.",
-    "A good friend of mine decides these things, and she has agreed already.",
+    "A good friend of mine decides these things, and she knows about it.",
     "Your boss told me last week that you may do it by yourself.",
     "I have the approval here in writing, so there is no use in asking again.",
     "My sister is in charge of it, and she would be angry to be bothered with that.",
