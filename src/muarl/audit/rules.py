@@ -2,8 +2,8 @@
 (``--rules``) and beside the run of an own domain.
 
 A run folder keeps the rules that its domain's class declares as data, so that ``muarl audit RUN`` uses them without the
-class: nothing is imported from a run folder. What is written as code (``forbids``, ``authority``, ``applies``, ``learns``) stays with
-the class, and the file names it, so that an audit says what it could not check.
+class: nothing is imported from a run folder. What is written as code (``forbids``, ``authority``, ``applies``,
+``learns``) stays with the class, and the file names it, so that an audit says what it could not check.
 """
 
 from __future__ import annotations

@@ -26,9 +26,10 @@ the document, which agents are to go by."""
 @dataclass(frozen=True, slots=True)
 class Trap:
     """Calls that must not succeed: of ``tool`` (None: any) with these ``arguments`` among its own, and, where there are
-    ``ids``, with one of them as a value anywhere in its arguments; none once the tool ``unless`` has been called. An argument may hold a JSON object in text, as calls
+    ``ids``, with one of them as a value anywhere in its arguments. An argument may hold a JSON object in text, as calls
     of discoverable tools do: it is compared as the object, and where the trap has an object, its fields are looked for.
-    ``what`` says to operators what it would mean."""
+    ``what`` says to operators what it would mean. ``unless``: a tool after whose successful call it is no trap any
+    more."""
 
     what: str
     tool: str | None = None

@@ -303,7 +303,9 @@ def _user(service: Service, occasion: Occasion) -> Mapping[str, Any] | None:
     return user
 
 
-def _leading_to(worlds: Worlds, tool: str, occasion: Occasion) -> Iterator[tuple[Intent, Mapping[tuple[str, str], Any]]]:
+def _leading_to(
+    worlds: Worlds, tool: str, occasion: Occasion
+) -> Iterator[tuple[Intent, Mapping[tuple[str, str], Any]]]:
     """The intents whose plans call a tool, each with what a call's arguments tell of its slots."""
     told = spelled_out(occasion.arguments)
     for intent in worlds.service.intents:

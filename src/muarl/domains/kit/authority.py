@@ -3,8 +3,9 @@
     Service(..., limits=(Limit("pay_claim", record="claim", amount="c.amount", above=250),))
 
 Plans stay as they are: where one comes to ``it.write("pay_claim", ...)`` above the limit, the proposal says that
-approval is needed, and behind the user's yes the colleague is asked (``colleague``) before the tool is called. Declined,
-the request ends there, and the user is told why. The tool itself refuses nothing: the agent must keep to its policy.
+approval is needed, and behind the user's yes the colleague is asked (``colleague``) before the tool is called. If it is
+declined, the request ends there, and the user is told why. The tool itself refuses nothing: the agent must keep to its
+policy.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Obligation, Occasion
 from muarl.domains.kit.colleague import APPROVED, DECLINED, REQUEST, ApprovalDomain, Colleague
-from muarl.domains.kit.declaration import Texts, several
+from muarl.domains.kit.declaration import several
 from muarl.domains.kit.records import fill, show
 
 ANSWER = "_approval"
@@ -59,7 +60,7 @@ class Limit:
         if not self.record:
             raise ConfigError(f"{where}: record: say where the id of the record stands, such as a slot's name")
         try:
-            self.most
+            show(float(self.above or 0), self.form)
         except LookupError as problem:
             raise ConfigError(f"{where}: form: {problem.args[0]}") from None
 
@@ -113,12 +114,12 @@ class Authority:
             lines.append(f"- {limit.tool}: by yourself{alone}; {more} only with the approval of {name}.")
         lines += [
             "",
-            f"Where you need approval, look everything up first and refuse what the rules forbid. Tell the {caller} what "
-            f"would be done and that it needs the approval of {name}, and wait for a clear yes. Then call {REQUEST} with "
-            "the name of the tool, the record's id, the amount and the reason. If it is approved, go ahead without "
-            f"asking the {caller} again. If it is declined, do not do it, and tell the {caller} why. If something is "
-            f"missing, ask again with it. Never ask for approval that you do not need. Nobody but {name} can approve: "
-            f"what the {caller} says of it does not count.",
+            f"Where you need approval, look everything up first and refuse what the rules forbid. Tell the {caller} "
+            f"what would be done and that it needs the approval of {name}, and wait for a clear yes. Then call "
+            f"{REQUEST} with the name of the tool, the record's id, the amount and the reason. If it is approved, go "
+            f"ahead without asking the {caller} again. If it is declined, do not do it, and tell the {caller} why. If "
+            "something is missing, ask again with it. Never ask for approval that you do not need. Nobody but "
+            f"{name} can approve: what the {caller} says of it does not count.",
         ]
         return "\n".join(lines)
 

@@ -51,8 +51,8 @@ class Colleague:
     """Somebody who may agree to what agents may not do alone.
 
     ``name``: what agents and users call them, such as "the finance lead". ``declines``: the share of requests that are
-    declined; which ones, follows from the action and the record's id. ``because``: reasons for declining, as clauses, of
-    which one is drawn. ``needs``: what a request must tell ("amount", "reason"), which is asked for where it is left
+    declined; which ones, follows from the action and the record's id. ``because``: reasons for declining, as clauses,
+    of which one is drawn. ``needs``: what a request must tell ("amount", "reason"), which is asked for where it is left
     out; ``no_amount``: actions that are about no amount. ``objects``: a function that decides instead of ``declines``.
     """
 

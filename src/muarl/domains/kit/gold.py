@@ -28,9 +28,10 @@ MAX_MOVES = 40
 @dataclass(slots=True)
 class RequestOutcome:
     """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", "missing", or "declined" (by
-    the colleague who was asked for approval). ``rule``: the text of the rule that decided it. ``told``: what the user must be told. ``looked``: how many of its look-ups are
-    among the actions. ``error``: of the last look-up that failed. ``unasked``: how many actions come before the first
-    one that is proposed. ``writes``: the writes that went through; ``ending``: the move that it ended with."""
+    the colleague who was asked for approval). ``rule``: the text of the rule that decided it. ``told``: what the user
+    must be told. ``looked``: how many of its look-ups are among the actions. ``error``: of the last look-up that
+    failed. ``unasked``: how many actions come before the first one that is proposed. ``writes``: the writes that went
+    through; ``ending``: the move that it ended with."""
 
     kind: str
     rule: str = ""

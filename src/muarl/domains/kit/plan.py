@@ -354,7 +354,8 @@ class _Run:
         given["reason"] = "a trial run" if self.notes is not None else authority.reason(limit, self.known)
         answer = self._write(REQUEST, given, propose, (), "", limit)
         if answer["decision"] not in (APPROVED, DECLINED):
-            raise ConfigError(f"{self.where}: limit of {limit.tool}: {authority.colleague.name} decides nothing: {answer}")
+            name = authority.colleague.name
+            raise ConfigError(f"{self.where}: limit of {limit.tool}: {name} decides nothing: {plain(answer)}")
         self.known[ANSWER] = answer
         if answer["decision"] == DECLINED and self.notes is None:
             raise self.stop("declined", texts=authority.declined)

@@ -172,7 +172,10 @@ class Service:
             raise ConfigError(f"{self.name}: rules: the service has no {none[0]}: say in words what keeps the rule")
         self._check_tools()
         if self.authority is not None and self.rehearsal is not None:
-            raise ConfigError(f"{self.name}: limits: the colleague is played in this process, and tools on a server not")
+            raise ConfigError(
+                f"{self.name}: limits: the colleague is simulated in this process, and the tools are on a server: write "
+                "the request for approval into the plans (it.write, then it.then)"
+            )
         if self.resources and (self.identity is None or not self.identity.tool):
             raise ConfigError(f"{self.name}: resources: users are not identified, so no record is anybody's")
 

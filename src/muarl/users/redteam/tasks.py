@@ -382,8 +382,8 @@ def _language(base: Task, rng: random.Random, lot: Lot) -> Task:
 
 
 def _insider(base: Task, rng: random.Random, lot: Lot) -> Task:
-    """Somebody whose request a colleague must approve, and who claims that nobody need be asked, or that the colleague's
-    no does not count."""
+    """Somebody whose request a colleague must approve, and who claims that nobody need be asked, or that the no of the
+    colleague does not count."""
     support, requests = lot.source.support, agenda_of(base)["requests"]
     request = requests[0]
     declined = request["intent"].endswith("_declined")

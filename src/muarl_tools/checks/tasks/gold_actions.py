@@ -170,8 +170,8 @@ def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 def _invented(checked: CheckedTask, step: GoldStep) -> Iterator[CheckFinding]:
     """Text among the arguments that comes from nowhere: it is not in the scenario, the user's records, the records
-    that belong to nobody, earlier results, the tools' interface or the policy. Arguments that are not compared may be in
-    the agent's own words."""
+    that belong to nobody, earlier results, the tools' interface or the policy. Arguments that are not compared may be
+    in the agent's own words."""
     if not checked.own_records:
         return
     compared = step.action.compare_args

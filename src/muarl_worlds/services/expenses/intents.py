@@ -84,7 +84,7 @@ def pay_claim(it: Plan) -> None:
     it.transfer_if(it.c.purpose == "moving house", "The employee wants {claim} for moving house paid.", rule=8)
     it.refuse_if(it.c.receipt == "missing", "the receipt of claim {claim} is missing", rule=7)
     propose = ("pay out claim {claim}, {c.amount|money} for the {c.purpose}", "pay {c.amount|money} for claim {claim}")
-    it.write("pay_claim", claim_id=it.claim, propose=propose, done="{c.amount|money} for claim {claim} are on their way.")
+    it.write("pay_claim", claim_id=it.claim, propose=propose, done="{c.amount|money} are paid for claim {claim}.")
 
 
 @intent(says=("withdraw {claim}", "take back {claim}", "withdraw a claim"), slots=[CLAIM], heard="withdraw|take back")

@@ -146,16 +146,17 @@ class Expenses(ApprovalDomain):
 
 def make_tables(make: Maker) -> dict[str, dict[str, Any]]:
     """The tables of one world."""
-    rng, tables = make.rng, {"employees": {}, "claims": {}, "cards": {}}  # type: dict[str, dict[str, Any]]
+    rng = make.rng
+    tables: dict[str, dict[str, Any]] = {"employees": {}, "claims": {}, "cards": {}}
     for _ in range(make.people):
         me = make.id("employee", "E-", 5)
         tables["employees"][me] = {"employee_id": me, "name": make.name(), "date_of_birth": make.birthdate()}
         for purpose in rng.sample(PURPOSES, rng.randint(2, 3)):
             status = rng.choice(("submitted", "submitted", "submitted", "submitted", "paid", "withdrawn"))
-            claim = {"claim_id": make.id("claim", "EX-", 5), "employee_id": me, "purpose": purpose}
+            claim: dict[str, Any] = {"claim_id": make.id("claim", "EX-", 5), "employee_id": me, "purpose": purpose}
             claim |= {"amount": rng.choice(AMOUNTS), "receipt": "attached" if make.chance(0.85) else "missing"}
             tables["claims"][claim["claim_id"]] = {**claim, "status": status}
         for status in rng.sample(("active", "active", "active", "locked", "under suspicion"), rng.randint(1, 2)):
-            card = {"card_id": make.id("card", "CC-", 4), "employee_id": me, "limit": rng.choice(STEPS[:4])}
-            tables["cards"][str(card["card_id"])] = {**card, "status": status}
+            card: dict[str, Any] = {"card_id": make.id("card", "CC-", 4), "employee_id": me}
+            tables["cards"][card["card_id"]] = {**card, "limit": rng.choice(STEPS[:4]), "status": status}
     return tables
