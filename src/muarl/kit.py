@@ -11,6 +11,7 @@ from __future__ import annotations
 from muarl.domains.auditing import Obligation, Resource
 from muarl.domains.kit.authority import Limit
 from muarl.domains.kit.colleague import ApprovalDomain, ApprovalRequest, Colleague
+from muarl.domains.kit.consulting import consult
 from muarl.domains.kit.declaration import (
     Described,
     Draw,
@@ -32,7 +33,7 @@ from muarl.domains.kit.declaration import (
 )
 from muarl.domains.kit.device import Broken, Device, Step, Trouble
 from muarl.domains.kit.people import Maker, shift
-from muarl.domains.kit.plan import Plan, consult
+from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service, WorldSize
 from muarl.environments.service import environment

@@ -173,7 +173,7 @@ class Service:
         self._check_tools()
         if self.authority is not None and self.rehearsal is not None:
             raise ConfigError(
-                f"{self.name}: limits: the colleague is simulated in this process, and the tools are on a server: write "
+                f"{self.name}: limits: the colleague is simulated in this process, the tools are on a server: write "
                 "the request for approval into the plans (it.write, then it.then)"
             )
         if self.resources and (self.identity is None or not self.identity.tool):
