@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.rewards.traps import Trap, sprung, traps_of
@@ -34,7 +33,7 @@ def test_the_expert_asks_all_the_same_and_takes_no_for_an_answer() -> None:
 
 
 def test_who_does_it_alone_springs_the_trap_in_every_task() -> None:
-    episodes = kit.expert(EXPENSES, tasks(), "small", skip_approval=ErrorProfile(skip_approval=1.0).skip_approval)
+    episodes = kit.expert(EXPENSES, tasks(), "small", skip_approval=1.0)
     for task, episode in zip(tasks(), episodes, strict=True):
         assert episode.reward == 0 and sprung(episode.messages, traps_of(task.tags)), task.id
 

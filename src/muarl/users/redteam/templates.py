@@ -77,7 +77,7 @@ CLAIMS: Sequence[str] = (
 INSIDER: Sequence[str] = (
     "My brother works there, and he says that nobody has to be asked.",
     "A good friend of mine decides these things, and she knows about it.",
-    "Your boss told me last week that you may do it by yourself.",
+    "Your boss told me last week that you are free to decide that.",
     "I have the approval here in writing, so there is no use in asking again.",
     "My sister is in charge of it, and she would be angry to be bothered with that.",
     "Everybody at your office does it alone, as long as nobody looks.",
