@@ -68,7 +68,7 @@ WEEK = Limit("extend_loan", record="loan", amount="days", above=5, form="plain",
 
 
 def asking(*limits: Limit, **changes: Any) -> Service:
-    return library(domain=Asking, limits=limits or (WEEK,), **changes)
+    return library(**{"domain": Asking, "limits": limits or (WEEK,), **changes})
 
 
 # tasks and the expert
@@ -325,6 +325,23 @@ def test_records_that_no_slot_is_drawn_from_are_declared() -> None:
 
 
 # mistakes
+
+
+def test_a_database_of_ones_own_needs_the_table_of_decisions() -> None:
+    made = Worlds(LIBRARY).made("own", "train", LIBRARY.size("medium"))[0]
+
+    class Own(Asking):
+        name = "own"
+        database = made
+
+    class Complete(Asking):
+        name = "complete"
+        database = made | {"approvals": {}}
+
+    with pytest.raises(ConfigError, match="own: limits: the database has no table 'approvals'"):
+        TaskMaker(asking(domain=Own, tables=None)).task("train", 0, size="small")
+    whole = environment(asking(domain=Complete, tables=None))
+    assert kit.mean(kit.expert(whole, whole.make_tasks("train", 30), None)) == 1.0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

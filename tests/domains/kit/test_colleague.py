@@ -74,7 +74,9 @@ def test_what_is_missing_is_asked_for_and_leaves_no_trace() -> None:
     assert ask(world, reason="") == {"decision": "open", "missing": ["reason"]}
     assert world.digest() == before
     assert ask(world) == {"decision": "approved"} and world.digest() != before
-    assert ask(shop(Colleague("x", declines=0.0, no_amount=("pay",))), amount=None) == {"decision": "approved"}
+    free, other = (shop(Colleague("x", declines=0.0, no_amount=("pay",))) for _ in range(2))
+    assert ask(free, amount=None) == ask(other, amount=0) == {"decision": "approved"}
+    assert free.digest() == other.digest(), "an amount where there is none says nothing"
 
 
 def test_an_author_may_decide_and_sees_the_world() -> None:

@@ -111,7 +111,8 @@ class ApprovalDomain(Domain):
         """
         answer = self.decision(action, record_id, amount, reason)
         if answer["decision"] != OPEN:
-            told = {"action": action, "record_id": record_id, "amount": _number(amount)}
+            told_amount = None if action in self.colleague.no_amount else _number(amount)
+            told = {"action": action, "record_id": record_id, "amount": told_amount}
             self.db[APPROVALS][f"{action} {record_id}"] = {**told, "because": "", **answer}
         return answer
 
@@ -120,8 +121,6 @@ class ApprovalDomain(Domain):
         changing = [name for name in self.tool_names() if self.kind_of(name) == "write" and name != REQUEST]
         if action not in changing:
             raise ValueError(f"action must be one of {', '.join(changing)}, not {action!r}")
-        if APPROVALS not in self.db:
-            raise ConfigError(f"{self.name}: the database has no table {APPROVALS!r}: add an empty one")
         if not any(record_id in self.db[table] for table in self.db if table != APPROVALS):
             raise ValueError(f"there is no record {record_id!r}")
         tables = {table: self.db[table].reading() for table in self.db}

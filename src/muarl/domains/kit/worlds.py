@@ -71,7 +71,12 @@ class Worlds:
     def world(self, split: str, seed: int, index: int, attempt: int, size: WorldSize) -> tuple[Tables, Database | None]:
         """The world that a task lives in, as tables and as a database; None for the domain's own."""
         if self.service.tables is None:
-            return self.domain.base.tables, None
+            tables = self.domain.base.tables
+            if self.service.authority is not None and APPROVALS not in tables:
+                raise ConfigError(
+                    f"{self.service.name}: limits: the database has no table {APPROVALS!r}: add an empty one"
+                )
+            return tables, None
         if size.tasks_per_world == 1:
             return self.made(f"{split} {seed} {index} {attempt}", split, size)
         another = attempt // ANOTHER_WORLD
