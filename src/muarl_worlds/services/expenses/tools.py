@@ -28,7 +28,7 @@ class Employee(TypedDict):
 
 
 @record("claim_id")
-class Claim(TypedDict):
+class ExpenseClaim(TypedDict):
     claim_id: ClaimId
     employee_id: EmployeeId
     purpose: str
@@ -38,7 +38,7 @@ class Claim(TypedDict):
 
 
 @record("claim_id")
-class ClaimLine(TypedDict):
+class ExpenseLine(TypedDict):
     """A claim in a list."""
 
     purpose: str
@@ -46,8 +46,8 @@ class ClaimLine(TypedDict):
 
 
 @record()
-class Claims(TypedDict):
-    claims: list[ClaimLine]
+class ExpenseClaims(TypedDict):
+    claims: list[ExpenseLine]
 
 
 @record("card_id")
@@ -90,13 +90,13 @@ class Expenses(ApprovalDomain):
         raise ValueError("no employee has this name and date of birth")
 
     @tool
-    def list_claims(self, employee_id: str) -> Claims:
+    def list_claims(self, employee_id: str) -> ExpenseClaims:
         """An employee's claims with what each was spent on."""
         mine = [c for _, c in self.db.claims.scan() if c["employee_id"] == employee_id]
         return {"claims": [{"purpose": c["purpose"], "claim_id": c["claim_id"]} for c in mine]}
 
     @tool
-    def get_claim(self, claim_id: str) -> Claim:
+    def get_claim(self, claim_id: str) -> ExpenseClaim:
         """All about a claim, such as 'EX-10422'."""
         return self._one("claims", claim_id)
 
@@ -106,12 +106,12 @@ class Expenses(ApprovalDomain):
         return self._one("cards", card_id)
 
     @tool(writes=True)
-    def pay_claim(self, claim_id: str) -> Claim:
+    def pay_claim(self, claim_id: str) -> ExpenseClaim:
         """Pay a submitted claim out."""
         return self._change("claims", claim_id, "submitted", {"status": "paid"})
 
     @tool(writes=True)
-    def withdraw_claim(self, claim_id: str) -> Claim:
+    def withdraw_claim(self, claim_id: str) -> ExpenseClaim:
         """Take a submitted claim back."""
         return self._change("claims", claim_id, "submitted", {"status": "withdrawn"})
 
