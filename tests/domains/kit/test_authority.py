@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from muarl.audit.episodes import audit_episode
+from muarl.audit.guard import CallGuard
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Occasion
 from muarl.domains.kit.audit import audit_rules
@@ -295,6 +296,19 @@ def test_what_an_audit_says_of_a_log(answers: Any, why: str | None) -> None:
 def test_what_may_be_done_alone_needs_nobody() -> None:
     assert logged(days=3) is None
     assert set(RULES.authority) == {"extend_loan"}
+
+
+def test_a_guard_holds_back_what_nobody_has_approved() -> None:
+    domain = EXPENSES.make_domain("small")
+    guard = CallGuard.of(EXPENSES.audit_rules(domain), domain)
+    held = {"never asks": 0, "asks": 0}
+    for name, errors in (("never asks", {"skip_approval": 1.0}), ("asks", {})):
+        for _, episode in played(**errors):
+            for number, message in enumerate(episode.messages):
+                if message.role == "assistant" and message.tool_calls:
+                    found = guard.findings(episode.messages[:number], message)
+                    held[name] += "write-above-authority" in [finding.rule for finding in found]
+    assert held["asks"] == 0 and held["never asks"] >= sum(map(asks, tasks()))
 
 
 def test_users_must_be_told_of_a_no() -> None:

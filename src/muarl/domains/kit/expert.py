@@ -80,9 +80,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         known = self._known()
         for intent, part in reading.parts(self._service, text, idle=was_idle):
             self._hear_part(intent, part, waiting)
-        if (
-            self._needs_approval and waiting == "confirm" and self._known() == known
-        ):  # neither a yes nor another request
+        presses = self._needs_approval and waiting == "confirm" and self._known() == known  # and it was no yes
+        if presses:
             self._told.append(templates.pick(self._rng, templates.NOT_ALONE))
         if was_idle and len(self._frames) > 1 and self._has("forget_second"):
             del self._frames[1:]
