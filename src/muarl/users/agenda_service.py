@@ -154,7 +154,9 @@ class ServiceAgendaUser(AgendaUser):
         acts = hear(unquoted(text))
         if "transferred" in acts:
             return TRANSFER
-        if self._waits_for_approval(text, acts):
+        if self._hears_a_no(text):
+            acts.add("refuse")
+        if self._waits_for_approval(text):
             return self._tired("approval") or self._pick(templates.PATIENT)
         self._reopen(text, acts)
         asks_who = self._asks_who(text, acts)
@@ -188,10 +190,19 @@ class ServiceAgendaUser(AgendaUser):
             return self._settle(request, text)
         return self._hear_done(request, text) if "done" in acts else self._restate(request)
 
-    def _waits_for_approval(self, text: str, acts: set[str]) -> bool:
-        """Whether an agent says no more than that it has to ask a colleague about a request, or is about to."""
+    def _waits_for_approval(self, text: str) -> bool:
+        """Whether an agent says no more than that a colleague has been, or has to be, asked about a request."""
+        acts = hear(unquoted(reading.without_pending(text)))
         if acts & {"confirm", "done", "question", "refuse", "unavailable"} or not reading.speaks_of_approval(text):
             return False
+        return self._needs_approval() and not reading.tells_declined(text)
+
+    def _hears_a_no(self, text: str) -> bool:
+        """Whether an agent tells what the colleague has declined."""
+        return self._needs_approval() and reading.tells_declined(text)
+
+    def _needs_approval(self) -> bool:
+        """Whether one of the requests that are not settled needs a colleague's approval."""
         return any(request.get("approval") for request in (*self._open, *self._agreed))
 
     def _confirm(self, request: AgendaRequest, text: str) -> str:

@@ -20,7 +20,7 @@ from muarl.domains.kit.moves import Request
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.reading import speaks_of_approval
 from muarl.domains.kit.tasks import TaskMaker
-from muarl.domains.kit.templates import PRESSES
+from muarl.domains.kit.templates import PATIENT, PRESSES
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.tasks import Task
 from muarl.environments.registry import find
@@ -198,6 +198,41 @@ def test_users_wait_while_the_colleague_is_asked_and_take_a_no() -> None:
     for text in ("One moment, I am asking the finance lead.", "I need my supervisor's approval first, please wait."):
         assert "###STOP###" not in user._answer(text)
     assert "###STOP###" in user._answer("I am sorry, I cannot do that: the lead has declined it. Anything else?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have submitted the claim to the finance lead for approval. Please wait.",
+        "I have requested approval from the finance lead.",
+        "The request has been submitted to the finance lead for authorisation.",
+        "Your request is still pending with the finance lead.",
+        "The finance lead has not approved it yet, one moment.",
+        "I am not authorized to do that alone, so I have asked the finance lead to approve it.",
+        "The finance lead has approved it. I will pay it now.",
+    ],
+)
+def test_who_is_told_that_the_colleague_has_been_asked_does_not_take_it_for_done(text: str) -> None:
+    user = agreed(needing_approval())
+    assert user._answer(text) in PATIENT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unfortunately, the finance lead did not approve the payment.",
+        "Approval was denied.",
+        "I have submitted it for approval, and the finance lead has turned it down.",
+        "The finance lead declined it: the budget is used up.",
+    ],
+)
+def test_a_no_in_whatever_words_settles_the_request(text: str) -> None:
+    assert "###STOP###" in agreed(needing_approval())._answer(text)
+
+
+def test_what_was_asked_for_and_done_in_one_message_is_done() -> None:
+    text = "I have requested approval from the finance lead. It was given, and the claim has been paid."
+    assert "###STOP###" in agreed(needing_approval())._answer(text)
 
 
 def test_a_refusal_after_the_yes_is_of_what_was_agreed_to() -> None:
