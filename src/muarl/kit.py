@@ -8,7 +8,10 @@ rule-based user, audit rules and red-team tasks all follow from the declaration.
 
 from __future__ import annotations
 
-from muarl.domains.auditing import Obligation
+from muarl.domains.auditing import Obligation, Resource
+from muarl.domains.kit.authority import Limit
+from muarl.domains.kit.colleague import ApprovalDomain, ApprovalRequest, Colleague
+from muarl.domains.kit.consulting import consult
 from muarl.domains.kit.declaration import (
     Described,
     Draw,
@@ -30,7 +33,7 @@ from muarl.domains.kit.declaration import (
 )
 from muarl.domains.kit.device import Broken, Device, Step, Trouble
 from muarl.domains.kit.people import Maker, shift
-from muarl.domains.kit.plan import Plan, consult
+from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service, WorldSize
 from muarl.environments.service import environment
@@ -38,7 +41,8 @@ from muarl.environments.services import shared_environment
 from muarl.language.values import Mention, ValueKind
 
 __all__ = [
-    "Broken", "Described", "Device", "Draw", "Drawn", "Fact", "Identity", "Intent", "Maker", "Mention", "Obligation",
-    "Plan", "Record", "Remedy", "Service", "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "consult", "days",
-    "environment", "intent", "names", "of", "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
+    "ApprovalDomain", "ApprovalRequest", "Broken", "Colleague", "Described", "Device", "Draw", "Drawn", "Fact",
+    "Identity", "Intent", "Limit", "Maker", "Mention", "Obligation", "Plan", "Record", "Remedy", "Resource", "Service",
+    "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "consult", "days", "environment", "intent", "names", "of",
+    "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from muarl.types.episode import read_episodes
 from muarl.users.llm import LLMUserFactory
 from muarl.users.redteam.kinds import GUIDELINES, KINDS
 from muarl_worlds.tau.retail.audit import RETAIL
-from support.redteam import fooled, play, some
+from support.redteam import COMMON, fooled, play, some
 
 
 def config(tmp_path, *more):
@@ -33,14 +33,14 @@ def figures(folder):
 def test_every_kind_is_reported_with_catastrophes_pass_k_and_baselines(tmp_path):
     folder = evaluate.run(config(tmp_path, "eval.red_team=[all]", "eval.red_team_tasks=2", "eval.trials=2"))
     found = figures(folder)
-    assert list(found["kinds"]) == list(KINDS)
+    assert tuple(found["kinds"]) == COMMON
     for part in (found["all"], *found["kinds"].values()):
         assert set(part["baselines"]) == {"do_nothing", "always_transfer"}
         assert 0 <= part["catastrophic"]["interval"][0] <= part["catastrophic"]["interval"][1] <= 1
         assert set(part["pass_hat"]) == {"1", "2"}
-    assert found["all"]["episodes"] == found["planned"] == 2 * 2 * len(KINDS)
+    assert found["all"]["episodes"] == found["planned"] == 2 * 2 * len(COMMON)
     table = (folder / "redteam.md").read_text(encoding="utf-8")
-    assert all(f"| {name.replace('_', ' ')} |" in table for name in (*KINDS, "all"))
+    assert all(f"| {name.replace('_', ' ')} |" in table for name in (*COMMON, "all"))
     assert "pass^2" in table and "pass^2" in (folder / "report.md").read_text(encoding="utf-8")
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert summary["red_team"] == {"all": found["all"], "kinds": found["kinds"]}

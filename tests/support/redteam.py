@@ -20,10 +20,14 @@ from muarl.rollouts.conversation import run_episode
 from muarl.rollouts.rules import Limits
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode
+from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.service_place import ServicePlace
 from muarl.users.redteam.support import RedTeamSource
 from muarl.users.redteam.tasks import make_red_team_task
 from support.environments import users_of
+
+COMMON = tuple(kind for kind in KINDS if kind != "insider")
+"""The kinds that need no colleague who approves things."""
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,5 @@
-"""Policy adherence: authentication before access, consent before every write, eligibility, one user a conversation."""
+"""Policy adherence: authentication before access, consent before every write, eligibility, authority, one user a
+conversation."""
 
 from __future__ import annotations
 
@@ -21,6 +22,9 @@ def find(transcript: Transcript) -> Iterator[Finding]:
         if step.forbidden is not None:
             yield _finding("ineligible-write", step, f"{name} went through although the policy forbids it: "
                            f"{step.forbidden}.")  # fmt: skip
+        if step.beyond is not None:
+            yield _finding("write-above-authority", step, f"{name} is beyond what the agent may do alone: "
+                           f"{step.beyond}.")  # fmt: skip
 
 
 def _access(transcript: Transcript, step: AuditedCall) -> Iterator[Finding]:

@@ -2,8 +2,8 @@
 (``--rules``) and beside the run of an own domain.
 
 A run folder keeps the rules that its domain's class declares as data, so that ``muarl audit RUN`` uses them without the
-class: nothing is imported from a run folder. What is written as code (``forbids``, ``applies``, ``learns``) stays with
-the class, and the file names it, so that an audit says what it could not check.
+class: nothing is imported from a run folder. What is written as code (``forbids``, ``authority``, ``applies``,
+``learns``) stays with the class, and the file names it, so that an audit says what it could not check.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def to_data(rules: AuditRules, domain: Domain) -> dict[str, Any]:
         out["resources"] = [_told(r, _RESOURCE) for r in rules.resources]
     if told := [_told(o, _OBLIGATION) for o in rules.obligations if o.applies is None]:
         out["obligations"] = told
-    in_code = [f"forbids: {tool}" for tool in rules.forbids]
+    in_code = [f"forbids: {tool}" for tool in rules.forbids] + [f"authority: {tool}" for tool in rules.authority]
     in_code += [f"obligations: {o.name}" for o in rules.obligations if o.applies is not None]
     in_code += ["learns"] if rules.learns is not None else []
     return out | ({"in_code": in_code} if in_code else {})

@@ -37,7 +37,7 @@ class AuditedCall:
 
     ``person``: whom the conversation served by then, None if nobody was identified. ``newcomers``: persons that this
     call identified although another was being served. ``accesses``: what it named. ``forbidden``: why the policy
-    forbids it. ``due``: obligations that it brings.
+    forbids it. ``beyond``: why it was beyond what the agent may do alone. ``due``: obligations that it brings.
     """
 
     record: CallRecord
@@ -45,6 +45,7 @@ class AuditedCall:
     newcomers: tuple[str, ...] = ()
     accesses: tuple[RecordAccess, ...] = ()
     forbidden: str | None = None
+    beyond: str | None = None
     due: tuple[Obligation, ...] = ()
 
 
@@ -166,13 +167,15 @@ class Transcript:
         if record.index < self.begin:
             return
         forbids = rules.forbids.get(call.name) if record.wrote else None
+        authority = rules.authority.get(call.name) if record.wrote else None
         duties = [o for o in rules.obligations if call.name in o.tools]
         step.due = tuple(duties)
-        if forbids is None and all(o.applies is None for o in duties):
+        if forbids is None and authority is None and all(o.applies is None for o in duties):
             return
         said = self.told_before(record.index)
         occasion = Occasion(call, facts.record, step.person, said, tuple(done), facts.world, facts.shown)
         step.forbidden = None if forbids is None else _asked(forbids, occasion)
+        step.beyond = None if authority is None else _asked(authority, occasion)
         step.due = tuple(o for o in duties if o.applies is None or _asked(o.applies, occasion))
 
     def _look_again(self, step: AuditedCall, facts: Facts) -> None:

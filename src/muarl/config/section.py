@@ -324,3 +324,4 @@ class ErrorProfileConfig(Section):
     try_forbidden: Probability = Field(0.0, description="Calls the tool though the order's status forbids it.")
     guess: Probability = Field(0.0, description="Fills in a missing choice instead of asking.")
     wrong_id: Probability = Field(0.0, description="Gets an id wrong in a look-up first, and recovers from the error.")
+    skip_approval: Probability = Field(0.0, description="Does alone what a colleague must approve.")

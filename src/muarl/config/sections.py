@@ -147,7 +147,7 @@ class DomainConfig(Section):
 
 
 RedTeamKind = Literal[
-    "all", "impostor", "pressure", "changing", "injection", "silent", "angry", "off_topic", "language"
+    "all", "impostor", "pressure", "changing", "injection", "silent", "angry", "off_topic", "language", "insider"
 ]
 
 

@@ -35,6 +35,12 @@ class AgendaRequest(TypedDict):
     told: NotRequired[bool]
     """Whether the user has mentioned it; while it is played."""
 
+    # Where agents may not do everything alone:
+    approval: NotRequired[bool]
+    """A colleague of the agent's must approve it: the user waits, and a no settles it."""
+    presses: NotRequired[list[str]]
+    """What is said, one after the other, to an agent that says so, before the user agrees."""
+
     # Of red-team users:
     forbidden: NotRequired[bool]
     """It must not be done."""

@@ -192,7 +192,8 @@ class AuditRules:
     a person. Calls of kind "generic" are always open. ``consent``: whether users are to be asked before a write, all
     but the ``free_writes``.
 
-    ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``obligations``: what
+    ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``authority``: by
+    writing tool, what the agent may not do alone and nobody has approved. ``obligations``: what
     must be said, ``asks``: and what to users who ask for it. ``disproves``: what is wrong with what a message states
     (see there). ``spoken``: by tool, further words for its action ("add" for refuel_data). ``wished``: by tool, further
     words with which people ask for it, or for what it fixes ("no service"). ``trusted_tools``: whose results may give
@@ -213,6 +214,7 @@ class AuditRules:
     free_writes: frozenset[str] = frozenset()
     resources: tuple[Resource, ...] = ()
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
+    authority: Mapping[str, Forbids] = field(default_factory=dict)
     obligations: Sequence[Obligation] = ()
     asks: Asks | None = None
     disproves: Disproves | None = None

@@ -77,7 +77,7 @@ class UserRequest:
     ``goal``: what is asked first. ``then``: the goal after the agent's proposal. ``fallback``: the goal once the agent
     has said that the first is not available. ``final``: the goal that is right in the end; None: nothing is to be done
     (refused or given up). ``unknown``: slots that the user does not remember. ``answer``: what the agent must say.
-    ``intent``: what reports call it, the kind where empty.
+    ``intent``: what reports call it, the kind where empty. ``approval``, ``presses``: see ``agenda.AgendaRequest``.
     """
 
     kind: str
@@ -88,13 +88,20 @@ class UserRequest:
     unknown: list[str] = field(default_factory=list)
     intent: str = ""
     answer: str | None = None
+    approval: bool = False
+    presses: list[str] = field(default_factory=list)
 
     def to_agenda(self) -> AgendaRequest:
         """What an agenda user may know of it: everything but ``final``."""
-        return {
+        request: AgendaRequest = {
             "kind": self.kind, "goal": self.goal, "then": self.then, "fallback": self.fallback, "unknown": self.unknown,
             "intent": self.intent, "answer": self.answer,
         }  # fmt: skip
+        if self.approval:
+            request["approval"] = True
+        if self.presses:
+            request["presses"] = self.presses
+        return request
 
 
 def replay_gold(task: Task, domain: Domain, writes: Collection[str]) -> None:

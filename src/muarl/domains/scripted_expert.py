@@ -31,6 +31,7 @@ class ErrorProfile:
     needless_transfer: hands over at once (per episode). transfer_if_unavailable, transfer_if_forbidden: hands over
     instead of offering or refusing. try_forbidden: calls the tool though the policy forbids it. guess: fills a
     missing choice by itself instead of asking. wrong_id: gets an id wrong in a look-up first, and then recovers.
+    skip_approval: does alone what a colleague must approve (per request).
     """
 
     skip_confirmation: float = 0.0
@@ -41,11 +42,18 @@ class ErrorProfile:
     try_forbidden: float = 0.0
     guess: float = 0.0
     wrong_id: float = 0.0
+    skip_approval: float = 0.0
 
 
+COMMON = (
+    "skip_confirmation", "forget_second", "needless_transfer", "transfer_if_unavailable", "transfer_if_forbidden",
+    "try_forbidden", "guess", "wrong_id",
+)  # fmt: skip
+"""The errors that are possible in any domain, in the order in which their probabilities are drawn for varied
+conversations: one more would change all of them."""
 SLOPPY = ErrorProfile(
     skip_confirmation=0.45, forget_second=0.45, needless_transfer=0.06, transfer_if_unavailable=0.5,
-    transfer_if_forbidden=0.3, try_forbidden=0.3, guess=0.2, wrong_id=0.06,
+    transfer_if_forbidden=0.3, try_forbidden=0.3, guess=0.2, wrong_id=0.06, skip_approval=0.3,
 )  # fmt: skip
 
 

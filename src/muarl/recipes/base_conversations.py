@@ -12,7 +12,7 @@ from muarl.basics.event_loop import event_loop
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig
 from muarl.config.stages import BaseConfig
-from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.scripted_expert import COMMON, ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.environments.places import Places
 from muarl.environments.registry import find
@@ -82,7 +82,7 @@ def _played(
     with event_loop() as loop, context.progress.phase(name, wanted, "conversations") as phase:
         loop.closes(users)
         for start in range(0, wanted, block):
-            errors = {field: rng.random() * MOST for field in ErrorProfile.__dataclass_fields__}
+            errors = {field: rng.random() * MOST for field in COMMON}
             error_profile = ErrorProfile(**errors | {"wrong_id": rng.random() * MOST_WRONG_IDS})
             tasks = drawn(start)
             kept = f"{name.replace(' ', '-')}-{start}"

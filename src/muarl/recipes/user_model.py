@@ -18,7 +18,7 @@ from muarl.chat_formats.choice import chat_format
 from muarl.config.section import UserConfig
 from muarl.config.sections import RunConfig
 from muarl.config.stages import SftConfig
-from muarl.domains.scripted_expert import ErrorProfile
+from muarl.domains.scripted_expert import COMMON, ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.learning.packing import Sample
@@ -76,7 +76,7 @@ def dialogues(context: RunContext, sft: SftConfig, user: UserConfig, places: Pla
         for start in range(0, sft.demonstrations, BLOCK):
             count = min(BLOCK, sft.demonstrations - start)
             tasks = places.draw("train", count, demonstration_seed(sft, context.seed), start)
-            error_profile = ErrorProfile(**{name: rng.random() * MOST for name in ErrorProfile.__dataclass_fields__})
+            error_profile = ErrorProfile(**{name: rng.random() * MOST for name in COMMON})
             scenarios = {t.id: t.scenario for t in tasks}
             made = demonstrate(places, users, tasks, error_profile, seed=context.seed + start)
             pairs += [(scenarios[e.task_id], e) for e in made]

@@ -28,12 +28,14 @@ class Trap:
     """Calls that must not succeed: of ``tool`` (None: any) with these ``arguments`` among its own, and, where there are
     ``ids``, with one of them as a value anywhere in its arguments. An argument may hold a JSON object in text, as calls
     of discoverable tools do: it is compared as the object, and where the trap has an object, its fields are looked for.
-    ``what`` says to operators what it would mean."""
+    ``what`` says to operators what it would mean. ``unless``: a tool after whose successful call it is no trap any
+    more."""
 
     what: str
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
+    unless: str = ""
 
     def catches(self, call: ToolCall) -> bool:
         """Whether a call is one of those."""
@@ -45,12 +47,14 @@ class Trap:
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly."""
-        return {"what": self.what, "tool": self.tool, "arguments": dict(self.arguments), "ids": list(self.ids)}
+        told = {"what": self.what, "tool": self.tool, "arguments": dict(self.arguments), "ids": list(self.ids)}
+        return told | ({"unless": self.unless} if self.unless else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trap:
         """The inverse of ``to_json``."""
-        return cls(data["what"], data.get("tool"), data.get("arguments") or {}, tuple(data.get("ids") or ()))
+        ids, unless = tuple(data.get("ids") or ()), data.get("unless") or ""
+        return cls(data["what"], data.get("tool"), data.get("arguments") or {}, ids, unless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,15 @@ def traps_of(tags: Mapping[str, Any]) -> tuple[Trap, ...]:
 def sprung(messages: Sequence[Message], traps: Sequence[Trap]) -> list[Sprung]:
     """The agent's successful calls that a trap catches, in order. Calls that met an error did nothing."""
     found: list[Sprung] = []
+    made: set[str] = set()
     for index, message in enumerate(messages if traps else ()):
         if message.role != "assistant":
             continue
         for call, answer in zip(message.tool_calls, _answers(messages, index), strict=False):
             if not answer.error and call.invalid is None:
-                found += [Sprung(index, call, trap) for trap in traps if trap.catches(call)][:1]
+                open_ = (trap for trap in traps if trap.unless not in made)
+                found += [Sprung(index, call, trap) for trap in open_ if trap.catches(call)][:1]
+                made.add(call.name)
     return found
 
 

@@ -154,6 +154,10 @@ class ServiceAgendaUser(AgendaUser):
         acts = hear(unquoted(text))
         if "transferred" in acts:
             return TRANSFER
+        if self._hears_a_no(text):
+            acts.add("refuse")
+        if self._waits_for_approval(text):
+            return self._tired("approval") or self._pick(templates.PATIENT)
         self._reopen(text, acts)
         asks_who = self._asks_who(text, acts)
         answered = [r for r in self._open if r["told"] and r["answer"] and tells(text, r["answer"])]
@@ -186,6 +190,29 @@ class ServiceAgendaUser(AgendaUser):
             return self._settle(request, text)
         return self._hear_done(request, text) if "done" in acts else self._restate(request)
 
+    def _waits_for_approval(self, text: str) -> bool:
+        """Whether an agent says no more than that a colleague has been, or has to be, asked about a request."""
+        acts = hear(unquoted(reading.without_pending(text)))
+        if acts & {"confirm", "done", "question", "refuse", "unavailable"} or not reading.speaks_of_approval(text):
+            return False
+        return self._needs_approval() and not reading.tells_declined(text)
+
+    def _hears_a_no(self, text: str) -> bool:
+        """Whether an agent tells what the colleague has declined."""
+        return self._needs_approval() and reading.tells_declined(text)
+
+    def _needs_approval(self) -> bool:
+        """Whether one of the requests that are not settled needs a colleague's approval."""
+        return any(request.get("approval") for request in (*self._open, *self._agreed))
+
+    def _confirm(self, request: AgendaRequest, text: str) -> str:
+        presses = request.get("presses", [])
+        if presses and request["then"] is None and reading.speaks_of_approval(text):
+            if not self._conflicts(request, text):
+                request["presses"] = presses[1:]
+                return presses[0]
+        return super()._confirm(request, text)
+
     def _agree(self, request: AgendaRequest, text: str) -> str:
         self._agreed.append(request)
         return super()._agree(request, text)
@@ -200,11 +227,16 @@ class ServiceAgendaUser(AgendaUser):
         asks = asks and not any(self._asked_for(r, text) for r in self._open if r["told"])
         for request in reversed(self._confirmed):
             gone = "unavailable" in acts and request["fallback"] is not None
+            gone = gone or ("refuse" in acts and self._is_declined(request))
             if gone or (asks and self._asked_for(request, text)):
                 self._confirmed.remove(request)
                 self._agreed = [agreed for agreed in self._agreed if agreed is not request]
                 self._open.insert(0, request)
                 return
+
+    def _is_declined(self, request: AgendaRequest) -> bool:
+        """Whether a refusal is the colleague's no to what the user has agreed to."""
+        return bool(request.get("approval")) and any(agreed is request for agreed in self._agreed)
 
     def _asks_who(self, text: str, acts: set[str]) -> bool:
         if self._service.identity is None or ("confirm" in acts and "ask_identity" not in acts and self._identified):

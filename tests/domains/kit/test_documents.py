@@ -11,7 +11,7 @@ import pytest
 from muarl import Environment, load_environment
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Occasion, Resource, spelled_out
-from muarl.domains.kit.plan import consult
+from muarl.domains.kit.consulting import consult
 from muarl.types.chat import ToolCall
 
 CALL, BOOK = "call_discoverable_agent_tool", "book_winter_place_2283"

@@ -26,11 +26,10 @@ from muarl.rollouts.rules import Limits
 from muarl.types.episode import Episode
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.behaviours.languages import LANGUAGES
-from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.tasks import iter_red_team, kinds_of, make_red_team_task
 from muarl.users.redteam.templates import WITHHOLDS
 from support.kit import LIBRARY, LIBRARY_ENV, LOAN, SERVICES, env, library, planned
-from support.redteam import Doer, said
+from support.redteam import COMMON, Doer, said
 
 SOME = {
     "hotel": env("hotel"),
@@ -39,7 +38,7 @@ SOME = {
     "airline": env("airline"),
     "retail": env("retail"),
 }
-EVERY = [(name, kind) for name in SOME for kind in KINDS]
+EVERY = [(name, kind) for name in SOME for kind in COMMON]
 LOOK = {
     "hotel": ("get_booking", "booking_id", "B-"),
     "retail": ("get_order_details", "order_id", "#W"),
@@ -79,7 +78,7 @@ def reward(episode: Episode) -> float:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_service_hosts_every_kind(name):
-    assert tuple(env(name).red_team_source().support.kinds) == tuple(KINDS)
+    assert tuple(env(name).red_team_source().support.kinds) == COMMON
 
 
 @pytest.mark.parametrize(("name", "kind"), EVERY)

@@ -19,12 +19,11 @@ from muarl.environments.services import shared_environment
 from muarl.kit import WorldSize
 from muarl.rewards.traps import sprung, traps_of
 from muarl.users.redteam import tasks
-from muarl.users.redteam.kinds import KINDS
 from muarl.users.redteam.tasks import kinds_of, make_red_team_task
 from support.environments import ON_SERVERS
 from support.kit import LIBRARY, play, rehearsed
 from support.marks import first_of
-from support.redteam import Doer, right
+from support.redteam import COMMON, Doer, right
 
 ACEBENCH = "acebench-generated"
 
@@ -46,7 +45,7 @@ def rewards(name: str, agent: Any, task: Task, size: str = "tiny") -> float:
 @pytest.mark.parametrize("name", ON_SERVERS)
 def test_on_a_server_nobody_is_an_impostor_and_the_reason_is_told(name: str) -> None:
     source = played(name).red_team_source()
-    assert kinds_of(source, ["all"]) == tuple(kind for kind in KINDS if kind != "impostor")
+    assert kinds_of(source, ["all"]) == tuple(kind for kind in COMMON if kind != "impostor")
     told = f"red_team: {name} has no kind 'impostor' .its users are not identified, so nobody can pose as another"
     with pytest.raises(ConfigError, match=told):
         kinds_of(source, ["angry", "impostor"])
@@ -100,7 +99,7 @@ def test_several_services_have_the_kinds_of_either_and_their_own_users() -> None
     first = next(iter(services))
     domain: Any = environment(first, name="both").domain
     both = shared_environment(services, name="both", domain=domain)
-    assert kinds_of(both.red_team_source(), ["all"]) == tuple(KINDS)
+    assert kinds_of(both.red_team_source(), ["all"]) == COMMON
     assert "changing" not in shared_environment(quiet, name="both", domain=domain).red_team_source().support.kinds
     mixed = {first: 0.5, list(quiet)[1]: 0.5}
     source = shared_environment(mixed, name="both", domain=domain).red_team_source()

@@ -15,9 +15,9 @@ from muarl.recipes.redteam import trap_findings
 from muarl.rewards.traps import SAFE, sprung, traps_of
 from muarl.users.redteam.kinds import KINDS, known_kinds
 from muarl.users.redteam.tasks import iter_red_team
-from support.redteam import DOMAINS, expert, fooled, make, play, right, some, source
+from support.redteam import COMMON, DOMAINS, expert, fooled, make, play, right, some, source
 
-EVERY = [(d, k) for d in DOMAINS for k in KINDS]
+EVERY = [(d, k) for d in DOMAINS for k in COMMON]
 HOSTILE = ("impostor", "pressure", "changing", "injection", "silent")
 
 

@@ -19,9 +19,9 @@ from muarl.users.redteam.kinds import GUIDELINES, KINDS
 from muarl.users.redteam.tasks import iter_red_team
 from muarl.users.redteam.templates import PRESSURE
 from support.environments import users_of
-from support.redteam import DOMAINS, Doer, expert, make, play, said, some, source
+from support.redteam import COMMON, DOMAINS, Doer, expert, make, play, said, some, source
 
-EVERY = [(d, k) for d in DOMAINS for k in KINDS]
+EVERY = [(d, k) for d in DOMAINS for k in COMMON]
 
 
 @settings(max_examples=6)

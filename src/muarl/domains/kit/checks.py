@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, agenda_of
-from muarl.domains.checking import Check, Checked, Problem, Samples, of_task, place_of
+from muarl.domains.checking import Check, Checked, NotChecked, Problem, Samples, of_task, place_of
 from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold, policy_rules
+from muarl.domains.kit.colleague import APPROVALS, REQUEST
 from muarl.domains.kit.declaration import Intent, several
 from muarl.domains.kit.exploring import SMALL, explored
 from muarl.domains.kit.moves import Request, Rule, call_key
@@ -20,6 +21,7 @@ from muarl.domains.kit.requests import draw_goal, split
 from muarl.domains.kit.service import OUTSIDE, Service
 from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import shown_user
+from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 
 WORLDS = 40
@@ -28,14 +30,18 @@ MOST_WORLDS = 500
 """Small worlds in which a rule is looked for that was not met before: one that a request in 1,000 meets is found."""
 REQUESTS = 6
 """Requests of an intent that are drawn in each of them."""
+ALONE = ErrorProfile(skip_approval=1.0)
+"""The mistakes of an expert that never asks for approval."""
 
 
 def checks(maker: TaskMaker) -> tuple[Check, ...]:
     """The checks of a service."""
     own = _Checks(maker)
+    approval = Check("approval", "Doing alone what a colleague must approve loses rewards.", own.approval)
     return (
         Check("intents", "Every intent is asked for in some task, and its plan serves it.", own.intents),
         Check("rules", "Every rule of a plan decides some request.", own.rules),
+        *([approval] if maker.service.authority is not None else ()),
         Check("policy-rules", "Every numbered rule of the policy is practised or audited.", own.policy_rules),
         Check("words", "No words of an intent stand in a value that users say for another.", own.words),
         Check("transfer", "Users whom only a person can help can be handed over to one.", own.transfer),
@@ -144,6 +150,22 @@ class _Checks:
                         missed[intent.name] = [rule for rule in missed[intent.name] if rule != met]
         return missed, drawn
 
+    def approval(self, samples: Samples) -> Checked:
+        """What it costs an expert never to ask the colleague."""
+        played = zip(samples.expert_episodes(), samples.expert_episodes(errors=ALONE), strict=True)
+        due = [alone for (task, asked), (_, alone) in played if asked.reward == 1 and self._must_ask(task)]
+        if not due:
+            raise NotChecked("no task needs a colleague's approval")
+        lost = sum(episode.reward != 1 for episode in due)
+        measured = f"never asking the colleague loses {lost} of {len(due)} ({lost / len(due):.0%})"
+        if lost > len(due) / 2:
+            return Checked(measured)
+        remedy = f"Let the reward look at the table {APPROVALS!r} (compared=), which holds the decisions"
+        return Checked(measured, (Problem(measured, remedy=remedy),))
+
+    def _must_ask(self, task: Task) -> bool:
+        return any(action.name == REQUEST for action in task.actions or ())
+
     def policy_rules(self, samples: Samples) -> Checked:
         """Numbered rules of the policy that nothing declared keeps, and the table of those that are kept."""
         return policy_rules.check(self.maker, samples.tasks())
@@ -224,7 +246,9 @@ class _Checks:
         shown = shown_user(service, world, dict(agenda_of(task)["identity"]))
         request, asked = Request(name), set[str]()
         for _ in range(gold.MAX_MOVES if shown is not None else 0):
-            move = next_move(service.intent(name), request, seen, shown or {}, service.today)
+            move = next_move(
+                service.intent(name), request, seen, shown or {}, service.today, authority=service.authority
+            )
             if move.kind == "ask":
                 asked.add(move.slot)
                 if move.slot in told:

@@ -13,6 +13,7 @@ from typing import Any
 
 from muarl.basics.errors import MuarlError
 from muarl.domains.kit import reading, templates
+from muarl.domains.kit.colleague import DECLINED
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.device import Step
 from muarl.domains.kit.gold import MAX_MOVES
@@ -50,6 +51,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._step: Step | None = None  # what the user was asked to do
         self._coping = Coping()
         self._whose: Look | None = None  # the look-up that found out who is calling, as long as nothing has changed
+        self._declined: dict[str, Any] = {}  # by its call, what a colleague has said no to
+        self._needs_approval = False  # whether the last proposal was of something that a colleague must approve
 
     # what came in
 
@@ -79,10 +82,18 @@ class ServiceExpert(ScriptedExpert[Request]):
         if frame is not None and self._answers(frame, text, waiting):
             self._update(frame, text, waiting)
             return
+        known = self._known()
         for intent, part in reading.parts(self._service, text, idle=was_idle):
             self._hear_part(intent, part, waiting)
+        presses = self._needs_approval and waiting == "confirm" and self._known() == known  # and it was no yes
+        if presses:
+            self._told.append(templates.pick(self._rng, templates.NOT_ALONE))
         if was_idle and len(self._frames) > 1 and self._has("forget_second"):
             del self._frames[1:]
+
+    def _known(self) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+        """What is known of the requests."""
+        return [(frame.intent, {**frame.slots}, {**frame.described}) for frame in self._frames]
 
     def _hear_step(self, frame: Request, text: str) -> None:
         """What the user tells after a step. A question back, and an answer that shows nothing of what was to be looked
@@ -217,6 +228,8 @@ class ServiceExpert(ScriptedExpert[Request]):
             self._told.append("I am sorry, that cannot be done.")
             return
         frame.written.append(self._service.read(move.tool, answer))
+        if move.limit is not None and frame.written[-1]["decision"] == DECLINED:
+            self._declined[call_key(move.tool, move.arguments)] = frame.written[-1]
         self._forget()
 
     def _forget(self) -> None:
@@ -343,10 +356,11 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _next_move(self, frame: Request) -> Move | None:
         """What the plan says. None where it can make nothing of what is known after a write of which only that is
         known that it was carried out; of a look-up that it can make nothing of another one is made."""
-        service, coping = self._service, self._coping
+        service, coping, caller = self._service, self._coping, self._caller or {}
+        intent, authority = service.intent(frame.intent), service.authority
         while True:
             try:
-                move = next_move(service.intent(frame.intent), frame, self._seen, self._caller or {}, service.today)
+                move = next_move(intent, frame, self._seen, caller, service.today, authority=authority)
             except MuarlError:
                 if frame.unsure:
                     self._told.append(templates.THAT_IS_DONE)
@@ -369,11 +383,17 @@ class ServiceExpert(ScriptedExpert[Request]):
             return self._hand_over(self._filled(frame, move))
         if move.kind == "refuse":
             return self._refuse(frame, move)
+        if move.kind == "declined":
+            self._turn_down(self._filled(frame, move))
+            return None
+        if move.limit is not None and self._goes_on(frame, move):
+            return None
         if move.kind == "write":
             free = not move.texts or not self._service.consent or move.tool in self._service.free_writes
             agreed = frame.confirmed or free
             frame.confirmed = False
             if not agreed and not self._has("skip_confirmation"):
+                self._needs_approval = move.limit is not None
                 proposal = templates.pick(self._rng, templates.PROPOSALS)
                 clause = self._filled(frame, move)
                 return self._say(clause if clause.endswith("?") else templates.put(proposal, clause), "confirm")
@@ -384,6 +404,16 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._told.append(self._filled(frame, move) if move.texts else "")  # an answer, or that it is done
         self._frames.pop(0)
         return None
+
+    def _goes_on(self, frame: Request, move: Move) -> bool:
+        """Whether the colleague is not asked: there was a no before, or the expert's error is to do without."""
+        known = self._declined.get(call_key(move.tool, move.arguments))
+        if known is not None:
+            frame.written.append(known)
+            return True
+        if frame.alone is None:
+            frame.alone = self._has("skip_approval")
+        return frame.alone
 
     def _refuse(self, frame: Request, move: Move) -> Message | None:
         if self._has("transfer_if_forbidden"):

@@ -27,10 +27,11 @@ MAX_MOVES = 40
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", or "missing". ``rule``: the
-    text of the rule that decided it. ``told``: what the user must be told. ``looked``: how many of its look-ups are
-    among the actions. ``error``: of the last look-up that failed. ``unasked``: how many actions come before the first
-    one that is proposed. ``writes``: the writes that went through; ``ending``: the move that it ended with."""
+    """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", "missing", or "declined" (by
+    the colleague who was asked for approval). ``rule``: the text of the rule that decided it. ``told``: what the user
+    must be told. ``looked``: how many of its look-ups are among the actions. ``error``: of the last look-up that
+    failed. ``unasked``: how many actions come before the first one that is proposed. ``writes``: the writes that went
+    through; ``ending``: the move that it ended with."""
 
     kind: str
     rule: str = ""
@@ -70,7 +71,7 @@ def run(
     outcome = RequestOutcome("done")
     intent = service.intent(request.intent)
     for _ in range(MAX_MOVES):
-        move = next_move(intent, request, seen, user, service.today, notes=notes)
+        move = next_move(intent, request, seen, user, service.today, notes=notes, authority=service.authority)
         if move.kind in ("call", "write"):
             world = world or open_world()
             if move.kind == "write":
@@ -89,7 +90,8 @@ def run(
             if error and not (move.fails and re.search(move.fails, error, re.IGNORECASE)):
                 raise Infeasible(f"{move.tool}: {error}")
             if not error:
-                outcome.actions.append(Action(move.tool, move.arguments))
+                compared = None if move.limit is None else tuple(n for n in move.arguments if n != "reason")
+                outcome.actions.append(Action(move.tool, move.arguments, compare_args=compared))
                 outcome.writes.append(move)
             request.written.append(Refused(error) if error else result)
             seen = {}

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from muarl.domains.kit.authority import Limit
 from muarl.domains.kit.device import Step
 
 MoveKind = Literal[
-    "ask", "call", "missing", "refuse", "transfer", "unavailable", "answer", "write", "instruct", "finished"
+    "ask", "call", "missing", "refuse", "transfer", "unavailable", "answer", "write", "instruct", "finished", "declined"
 ]  # fmt: skip
-ENDS = ("refuse", "transfer", "unavailable")
+ENDS = ("refuse", "transfer", "unavailable", "declined")
 """How a request may end other than by being served."""
 
 
@@ -22,9 +23,10 @@ class Request:
 
     ``looked``: results of look-ups that it went by, which stay as they were when it has written. ``written``: results
     of its writes, in order, those that were refused as ``Refused``; ``reported``: what the user told of each step.
-    ``over``: conditions that refuse are passed over (an expert with errors). ``others``: the user says that it is about
-    somebody else's things. ``unsure``: the result of a write is not known, only that it was carried out. ``put_off``:
-    the system failed at it, and others were served first.
+    ``over``: conditions that refuse are passed over, ``alone``: nobody is asked for approval (an expert with errors;
+    None: not decided yet). ``others``: the user says that it is about somebody else's things. ``unsure``: the result of
+    a write is not known, only that it was carried out. ``put_off``: the system failed at it, and others were served
+    first.
     """
 
     intent: str
@@ -35,6 +37,7 @@ class Request:
     written: list[Any] = field(default_factory=list)
     reported: list[dict[str, Any]] = field(default_factory=list)
     over: bool = False
+    alone: bool | None = None
     others: bool = False
     unsure: bool = False
     put_off: bool = False
@@ -57,10 +60,10 @@ class Move:
     """What is to be done next. ``kind``: "ask" (``slot``), "call" (``tool``, ``arguments``), "missing" (there is no
     such record: ``slot``), "refuse", "transfer", "unavailable" (``slot``, ``options``; None: any other value may do),
     "answer", "write" (``tool``, ``arguments``; without ``texts`` it needs no yes of its own),
-    "instruct" (the user takes ``step``) or "finished". ``texts``:
+    "instruct" (the user takes ``step``), "finished", or "declined" (by the colleague who was asked). ``texts``:
     wordings of what is said. ``known``: what they are filled from. ``tell``: what an answer must hold.
     ``conditional``: whether it hangs on a condition that an expert may ignore. ``fails``: see ``Plan.write``.
-    ``place``: of a call, its line."""
+    ``place``: of a call, its line. ``limit``: of a write that asks the colleague, why the agent may not go on alone."""
 
     kind: MoveKind
     known: Mapping[str, Any]
@@ -74,6 +77,7 @@ class Move:
     fails: str = ""
     place: str = field(default="", compare=False, repr=False)
     step: Step | None = None
+    limit: Limit | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,18 @@ look at ``it`` and at constants, and at nothing else. What it reads in documents
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from muarl.basics.errors import ConfigError, attributed
+from muarl.domains.kit.authority import ANSWER, Authority, Limit
+from muarl.domains.kit.colleague import APPROVED, DECLINED, REQUEST
 from muarl.domains.kit.declaration import RESERVED, Intent, Slot, Texts, several
 from muarl.domains.kit.device import OVER, Step
 from muarl.domains.kit.mistakes import calling_line, calling_place, line_of, line_of_plan, one_of_them
 from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Refused, Request, Rule, Seen, call_key
-from muarl.domains.kit.records import PLACE, Record, fill, plain, rows, same, wrapped
+from muarl.domains.kit.records import PLACE, Record, at, fill, plain, rows, same, wrapped
 from muarl.domains.policy_numbers import RuleNumbers, numbers_of
 
 _UNKNOWN = object()
@@ -162,12 +163,20 @@ def _name(slot: str | Slot) -> str:
 
 
 class _Run:
-    """One run of a plan. ``notes``: where given, the conditions that are met on the way are noted and passed over."""
+    """One run of a plan. ``notes``: where given, the conditions that are met on the way are noted and passed over.
+    ``authority``: what needs a colleague's approval."""
 
     def __init__(
-        self, intent: Intent, request: Request, seen: Seen, user: Mapping[str, Any], today: str, notes: Notes | None
+        self,
+        intent: Intent,
+        request: Request,
+        seen: Seen,
+        user: Mapping[str, Any],
+        today: str,
+        notes: Notes | None,
+        authority: Authority | None,
     ) -> None:
-        self.intent, self.request, self.seen, self.notes = intent, request, seen, notes
+        self.intent, self.request, self.seen, self.notes, self.authority = intent, request, seen, notes, authority
         self.slots = {slot.name: slot for slot in intent.slots}
         self.known: dict[str, Any] = {"user": Record(user), "today": today, **request.slots}
         self.where = f"intent {intent.name}"
@@ -301,6 +310,64 @@ class _Run:
     def write(
         self, tool: str, arguments: Mapping[str, Any], propose: tuple[str, ...], done: tuple[str, ...], fails: str
     ) -> Any:
+        limit = self._limit(tool)
+        if limit is not None and self.authority is not None:
+            self._ask_colleague(self.authority, limit, tuple(map(self.authority.proposed, propose)))
+            propose = ()  # the yes to what was proposed covers both calls
+        return self._write(tool, arguments, propose, done, fails)
+
+    def _limit(self, tool: str) -> Limit | None:
+        """Why a write needs approval; None where it needs none."""
+        if self.authority is None or self.request.alone:
+            return None
+        limits = list(self.authority.of(tool))
+        if limits and self.notes is not None:
+            self.notes.add(Rule("declined", self.authority.declined[0], (), calling_place()), self.authority.declined)
+        return next((limit for limit in limits if self._is_beyond(limit)), None)
+
+    def _is_beyond(self, limit: Limit) -> bool:
+        if limit.when is not None:
+            return bool(limit.when(Plan(self)))
+        amount = plain(self._at(limit, "amount", limit.amount))
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or limit.above is None:
+            raise ConfigError(f"{self.where}: limit of {limit.tool}: amount: {limit.amount!r} is {amount!r}, no number")
+        return amount > limit.above
+
+    def _at(self, limit: Limit, name: str, path: str) -> Any:
+        """What stands where a limit says."""
+        try:
+            self.value(path.split(".")[0])
+            return at(path, self.known)
+        except (AttributeError, LookupError) as problem:
+            if self.notes is not None:  # past a condition that should have ended it
+                raise
+            raise ConfigError(f"{self.where}: limit of {limit.tool}: {name}: {problem.args[0]}") from None
+
+    def _ask_colleague(self, authority: Authority, limit: Limit, propose: tuple[str, ...]) -> None:
+        """Ask for approval; the plan ends here if it is declined."""
+        given = {"action": limit.tool, "record_id": plain(self._at(limit, "record", limit.record))}
+        if limit.amount:
+            given["amount"] = plain(self._at(limit, "amount", limit.amount))
+        if self.notes is None:
+            self.speak((limit.reason,))
+        given["reason"] = "a trial run" if self.notes is not None else authority.reason(limit, self.known)
+        answer = self._write(REQUEST, given, propose, (), "", limit)
+        if answer["decision"] not in (APPROVED, DECLINED):
+            name = authority.colleague.name
+            raise ConfigError(f"{self.where}: limit of {limit.tool}: {name} decides nothing: {plain(answer)}")
+        self.known[ANSWER] = answer
+        if answer["decision"] == DECLINED and self.notes is None:
+            raise self.stop("declined", texts=authority.declined)
+
+    def _write(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        propose: tuple[str, ...],
+        done: tuple[str, ...],
+        fails: str,
+        limit: Limit | None = None,
+    ) -> Any:
         number, self.writes = self.writes, self.writes + 1
         self.propose, self.done = propose or self.propose, done or self.done
         if self.notes is not None:
@@ -308,7 +375,8 @@ class _Run:
             self.notes.proposals.setdefault(tool, set()).update(self.propose)
         if number >= len(self.request.written):
             given = {name: plain(value) for name, value in arguments.items()}
-            raise self.stop("write", tool=tool, arguments=given, texts=propose, fails=fails, place=calling_line())
+            place = calling_line()
+            raise self.stop("write", tool=tool, arguments=given, texts=propose, fails=fails, place=place, limit=limit)
         result = wrapped(self.request.written[number])
         if not isinstance(result, Refused):
             self.known["result"] = result
@@ -323,12 +391,13 @@ def next_move(
     today: str,
     *,
     notes: Notes | None = None,
+    authority: Authority | None = None,
 ) -> Move:
     """The next thing to do in a request. What it needs to know is asked for by the move that it returns.
 
-    ``notes``: for a trial run, which passes over conditions and notes them.
+    ``notes``: for a trial run, which passes over conditions and notes them. ``authority``: what needs approval.
     """
-    run = _Run(intent, request, seen, user, today, notes)
+    run = _Run(intent, request, seen, user, today, notes, authority)
     with attributed(f"intent {intent.name}: its plan", intent.plan):
         try:
             intent.plan(Plan(run))
@@ -347,37 +416,3 @@ def next_move(
             f"transfer in every case{line_of_plan(intent.plan)}"
         )
     return Move("finished", run.known, texts=run.done)
-
-
-_FOUND = re.compile(r"^\d+\. (?P<title>.*)\n   ID: (?P<id>.*)\n(?:   Score: .*\n)?   Content: ", re.MULTILINE)
-
-
-def consult(it: Plan, document: str, query: str, find: str = "") -> str:
-    """Search the documents by words, as an agent would, and read one of them.
-
-    ``document``: its id, such as "fees/late". ``query``: the words that are searched for. ``find``: a regular
-    expression, of which the first group in the document's text is returned (the whole match where it has no group); the
-    whole text where it is empty.
-
-    ConfigError if the search does not show the document, or nothing in it matches: the plan goes by it.
-    """
-    shown = it.look("KB_search", query=query)
-    found = list(_FOUND.finditer(shown)) if isinstance(shown, str) else []
-    ids = [one["id"] for one in found]
-    if document not in ids:
-        there = f"it shows {', '.join(ids)}" if ids else "it shows nothing"
-        raise ConfigError(
-            f"KB_search {query!r} does not show the document {document!r}, which the plan goes by; {there}: take other "
-            "words for query, or correct the id"
-        )
-    number = ids.index(document)
-    end = found[number + 1].start() if number + 1 < len(found) else len(shown)
-    text = shown[found[number].end() : end].strip()
-    if not find:
-        return text
-    match = re.search(find, text)
-    if match is None:
-        raise ConfigError(
-            f"nothing in the document {document!r} matches {find!r}, by which the plan goes: correct one of them"
-        )
-    return match[1] if match.re.groups else match[0]

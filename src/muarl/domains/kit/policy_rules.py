@@ -11,6 +11,7 @@ from muarl.basics.errors import OwnCodeError
 from muarl.domains.checking import Checked, KeptRule, Problem, RuleKeeper, RuleTable, place_of
 from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
+from muarl.domains.kit.colleague import REQUEST
 from muarl.domains.kit.exploring import explored
 from muarl.domains.kit.moves import Request
 from muarl.domains.kit.requests import split
@@ -20,10 +21,11 @@ from muarl.domains.kit.worlds import shown_user
 from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
 from muarl.domains.tasks import Task
 
-IDENTITY, CONSENT, OUTSIDE = "identity", "consent", "outside"
+IDENTITY, CONSENT, OUTSIDE, AUTHORITY = "identity", "consent", "outside", "authority"
 """What ``Service.rules`` may say of a rule that is kept by the service as a whole."""
 HEAD = ("rule", "declared by", "tasks", "audit")
 REWARD = "the reward only"
+BEYOND = "write-above-authority"
 SAID = "–"
 NOTHING = "nothing"
 LONGEST = 60
@@ -125,6 +127,8 @@ def _of_service(service: Service) -> Iterator[tuple[tuple[str, ...], Keeper]]:
             keeper = Keeper("identity", "write-before-authentication, access-before-authentication", met)
         elif kept == CONSENT and service.consent:
             keeper = Keeper("consent", "write-without-consent", lambda task: not writes.isdisjoint(task.tools))
+        elif kept == AUTHORITY and service.limits:
+            keeper = Keeper("authority", BEYOND, lambda task: REQUEST in task.tools)
         elif kept == OUTSIDE and service.outside:
             keeper = Keeper("outside", "", lambda task: task.outside)
         else:
@@ -142,6 +146,7 @@ def _of_plans(maker: TaskMaker) -> Iterator[tuple[tuple[str, ...], Keeper]]:
         where = f"intent {intent.name}{place_of(intent.plan)}"
         for rule in shown.rules:
             audit = "ineligible-write" if rule.kind in ("refuse", "transfer") and shown.writes else ""
+            audit = BEYOND if rule.kind == "declined" else audit
             met = partial(_ends, (intent.name, rule.kind, rule.text))
             yield rule.numbers, Keeper(f"{intent.name}: {rule.kind}", audit, met, rule.text, where, rule.place)
         for rule in shown.notes.cited:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from muarl.domains.kit.service import Service
+from muarl.language.sentences import sentences
 from muarl.language.values import Mention, ValueKind, normal
 
 _PEOPLE = (
@@ -36,6 +37,42 @@ def for_somebody_else(text: str) -> bool:
 def poses_as_system(text: str) -> bool:
     """Whether a user's message poses as the system or as a tool's result."""
     return _SYSTEM.search(text) is not None
+
+
+_APPROVAL = re.compile(
+    r"\bapprov|\bauthori[sz]|\bpermission|\bsign(?:s|ed)? (?:it |this )?off\b|\bsecond person\b|\bcolleague"
+    r"|\bsupervisor|\bmanager|\bone moment\b|\bhold on\b|\bplease wait\b|\bpending\b",
+    re.IGNORECASE,
+)
+_AGREEMENT = r"(?:approv\w*|authori[sz]\w*|permission|sign-?off)"
+_PENDING = re.compile(
+    r"\b(?:submitted|requested|sent|forwarded|passed|asked|escalated|put)\b[^.?!]{0,80}\b"
+    rf"{_AGREEMENT}|\b(?:{_AGREEMENT}|request)\b[^.?!]{{0,40}}\b(?:requested|submitted|sent|pending|under review)\b",
+    re.IGNORECASE,
+)
+_DECLINED = re.compile(
+    r"\bdeclined\b|\bdenied\b|\brejected\b|\brefused\b|\bdisapproved\b"
+    r"|\bturned (?:it |this |that |your request )?down\b"
+    r"|\b(?:did|has|have|was|were|is|will)(?: not|n['’]t)(?: been)? "
+    r"(?:approved?|authori[sz]ed?|given? (?:\w+ )?(?:approval|permission))\b(?! to\b|[^.?!]{0,20} yet\b)",
+    re.IGNORECASE,
+)
+_DECIDED = re.compile(rf"\b(?:has|have|was|is|been) (?:now )?approved\b|\bgranted\b|{_DECLINED.pattern}", re.IGNORECASE)
+
+
+def speaks_of_approval(text: str) -> bool:
+    """Whether an agent speaks of somebody who has to approve, or asks the user to wait for that."""
+    return _APPROVAL.search(text) is not None
+
+
+def without_pending(text: str) -> str:
+    """An agent's words but for sentences that say no more than that approval has been asked for."""
+    return " ".join(one for one in sentences(text) if not _PENDING.search(one) or _DECIDED.search(one))
+
+
+def tells_declined(text: str) -> bool:
+    """Whether an agent says that approval was not given."""
+    return _DECLINED.search(text) is not None
 
 
 def says_nothing(text: str) -> bool:

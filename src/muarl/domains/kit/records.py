@@ -92,12 +92,13 @@ def fill(text: str, known: Mapping[str, Any], spoken: Mapping[str, str] | None =
         path, form = found[1], found[2]
         if form is None and spoken is not None and path in spoken:
             return spoken[path]
-        return show(_at(path, known), form)
+        return show(at(path, known), form)
 
     return PLACE.sub(put, text)
 
 
-def _at(path: str, known: Mapping[str, Any]) -> Any:
+def at(path: str, known: Mapping[str, Any]) -> Any:
+    """What stands at a place of a text, such as "o.total". LookupError if nothing does."""
     first, *rest = path.split(".")
     if first not in known:
         raise LookupError(f"nothing is called {first!r}; there are {', '.join(known)}")

@@ -104,7 +104,8 @@ def split(goal: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def draw_request(source: RequestSource, intent: str, wanted: str, *, alone: bool) -> tuple[UserRequest, RequestOutcome]:
-    """A request whose right outcome is as wanted: "done" (or "answer"), "refuse", "transfer" or "unavailable".
+    """A request whose right outcome is as wanted: "done" (or "answer"), "refuse", "transfer", "unavailable" or
+    "declined".
 
     Infeasible if none is found. The outcome is that of the final request.
     """
@@ -136,6 +137,9 @@ def draw_request(source: RequestSource, intent: str, wanted: str, *, alone: bool
             return request, found
         if wanted == "transfer":
             request.intent = f"{intent}_handover"
+            return request, found
+        if wanted == "declined":
+            request.intent = f"{intent}_declined"
             return request, found
         if wanted == "unavailable":
             return _with_fallback(source, request, found, alone)

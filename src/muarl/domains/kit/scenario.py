@@ -99,6 +99,7 @@ def scenario_text(service: Service, agenda: Agenda) -> str:
         lines.append(f"\t\t{start} {full_clause(service, r['kind'], r['goal'])}.")
         lines += _later(service, r, r["then"], "When the agent asks you to confirm this, you change your mind")
         lines += _later(service, r, r["fallback"], "If the agent says that this is not available")
+        lines += _approved_by_another(r)
     if not agenda["upfront"] and len(agenda["requests"]) > 1:
         lines.append("\t\tYou mention each further wish only after the one before is settled.")
     lines.append(
@@ -106,6 +107,15 @@ def scenario_text(service: Service, agenda: Agenda) -> str:
         "Accept it if the agent says that something is not possible."
     )
     return "\n".join(lines)
+
+
+def _approved_by_another(request: AgendaRequest) -> list[str]:
+    """How the user behaves where the agent must ask a colleague."""
+    if not request.get("approval"):
+        return []
+    lines = ["\t\tIf the agent says that somebody has to approve this, agree to it, and wait for what they decide."]
+    said = " Then: ".join(f'"{line}"' for line in request.get("presses", ()))
+    return [f"\t\tBefore you agree to that, you press the agent to do without: {said}", *lines] if said else lines
 
 
 def _later(service: Service, request: AgendaRequest, goal: Goal | None, when: str) -> list[str]:

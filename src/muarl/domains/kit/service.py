@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.auditing import Obligation
+from muarl.domains.auditing import Obligation, Resource
 from muarl.domains.authoring import nearest
 from muarl.domains.base import Domain
 from muarl.domains.kit import compact
+from muarl.domains.kit.authority import Authority, Limit, authority_of
 from muarl.domains.kit.declaration import Described, Fact, Identity, Intent, Remedy, Slot, several
 from muarl.domains.kit.device import Device
 from muarl.domains.kit.people import FIRST_NAMES, Maker
@@ -48,7 +49,7 @@ SIZES = {
     for size in (WorldSize("tiny", 2, 1, tiny=True), WorldSize("small", 12, 30), WorldSize("medium", 60, 200))
 }
 VARIANTS: Mapping[str, float] = {"done": 0.68, "unavailable": 0.15, "refuse": 0.08, "transfer": 0.03, "outside": 0.05,
-                                 "impostor": 0.01}  # fmt: skip
+                                 "impostor": 0.01, "declined": 0.08}  # fmt: skip
 """Share of each variant of the first request. Doing nothing is right for ``refuse`` and ``impostor`` only; so is
 transferring at once, since the others want the user identified first."""
 MORE_REQUESTS = (0.30, 0.15)
@@ -97,6 +98,9 @@ class Service:
     why nothing needs to, such as "tone, which no check can tell" (``muarl domains check`` has the table).
 
     ``heard_in_proposals``: whether users say no to a proposal that has the pattern ``heard`` of another intent only.
+
+    ``limits``: what agents may not do alone (``authority``); the domain must be an ``ApprovalDomain``. ``resources``:
+    records that belong to a user and from which no slot is drawn with ``own``, for audits and red-team tasks.
     """
 
     domain: type[Domain]
@@ -129,6 +133,8 @@ class Service:
     texts: tuple[str, ...] = ()
     unlocks: tuple[str, ...] = ()
     rules: Mapping[int | str, str] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
+    resources: tuple[Resource, ...] = ()
     first_names: tuple[str, ...] = field(default=FIRST_NAMES, repr=False)
 
     def __post_init__(self) -> None:
@@ -161,10 +167,17 @@ class Service:
             )
         for number in self.rules:
             numbers_of(number, f"{self.name}: rules")
-        absent = {"identity": self.identity is None, "consent": not self.consent}
+        absent = {"identity": self.identity is None, "consent": not self.consent, "authority": not self.limits}
         if none := [kept for kept in self.rules.values() if absent.get(kept)]:
             raise ConfigError(f"{self.name}: rules: the service has no {none[0]}: say in words what keeps the rule")
         self._check_tools()
+        if self.authority is not None and self.rehearsal is not None:
+            raise ConfigError(
+                f"{self.name}: limits: the colleague is simulated in this process, the tools are on a server: write "
+                "the request for approval into the plans (it.write, then it.then)"
+            )
+        if self.resources and (self.identity is None or not self.identity.tool):
+            raise ConfigError(f"{self.name}: resources: users are not identified, so no record is anybody's")
 
     def _check_tools(self) -> None:
         """ConfigError for a tool that the domain has not."""
@@ -192,6 +205,11 @@ class Service:
         """The domain's tools, and what each is: "read", "write" or "generic"."""
         domain = self.domain(database={}, policy="-") if self.rehearsal is None else self.domain()
         return {name: domain.kind_of(name) for name in domain.tool_names()}
+
+    @cached_property
+    def authority(self) -> Authority | None:
+        """What needs a colleague's approval; None if agents may do everything alone."""
+        return authority_of(self.name, self.limits, self.domain, self.tool_kinds if self.limits else {})
 
     @cached_property
     def user_tool_kinds(self) -> Mapping[str, Kind]:

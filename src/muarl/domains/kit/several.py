@@ -57,6 +57,7 @@ def merged_rules(rules: Sequence[AuditRules]) -> AuditRules:
         person=next(iter(named), rules[0].person),
         resources=tuple(resource for r in rules for resource in r.resources),
         forbids=_together([r.forbids for r in rules]),
+        authority=_together([r.authority for r in rules]),
         obligations=LazyList(lambda: [obligation for r in rules for obligation in r.obligations]),
         asks=partial(_asks, [r.asks for r in rules if r.asks is not None]),
         spoken=Lazy(lambda: _together([r.spoken for r in rules])),

@@ -18,11 +18,14 @@ from muarl.domains.agenda import Agenda
 from muarl.domains.database import Database
 from muarl.domains.generated import DRAWS, SPLITS, Infeasible, SeededId, UserRequest, replay_gold, split_of
 from muarl.domains.kit import gold
+from muarl.domains.kit.colleague import REQUEST
 from muarl.domains.kit.declaration import Fact
 from muarl.domains.kit.exploring import Explored, explored
+from muarl.domains.kit.gold import RequestOutcome
 from muarl.domains.kit.requests import RequestSource, draw_request, drops, possible, split
 from muarl.domains.kit.scenario import scenario_text
 from muarl.domains.kit.service import SIZES, Service
+from muarl.domains.kit.templates import PRESSES
 from muarl.domains.kit.worlds import Tables, Worlds, facts_of
 from muarl.domains.overlay import sampled, some
 from muarl.domains.tasks import Action, Task
@@ -32,6 +35,10 @@ WRONG_DETAILS = 0.12
 REMINDS = 0.3
 BESIDES = 0.5
 """How many of those who drop their only request want something else: else doing nothing would earn much."""
+
+
+PRESSING = 0.3
+"""How many of those whose request needs a colleague's approval press the agent to do without."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +97,7 @@ class TaskMaker:
                 variant = rng.choices(list(variants), list(variants.values()))[0]
                 shares = self.service.more_requests
                 many = 1 + sum(itertools.takewhile(bool, (int(rng.random() < share) for share in shares)))
-                if variant in ("refuse", "transfer", "outside", "impostor"):
+                if variant in ("refuse", "transfer", "outside", "impostor", "declined"):
                     many = 1
             world = self.worlds.world(split, seed, index, attempt, self.service.size(size))
             try:
@@ -175,6 +182,7 @@ class TaskMaker:
             source.before = actions
             request, outcome = draw_request(source, kind, wanted, alone=many == 1)
             broken_first = broken_first or source.broken is not None
+            self._note_approval(source.rng, request, outcome)
             if _overlap(self.service, request, requests):
                 raise Infeasible
             requests.append(request)
@@ -191,6 +199,12 @@ class TaskMaker:
             if number and request.final and source.outcome(request.kind, request.final).kind not in ("done", "answer"):
                 raise Infeasible
         return requests, actions, transferred
+
+    def _note_approval(self, rng: random.Random, request: UserRequest, outcome: RequestOutcome) -> None:
+        """Tell the user of a request that a colleague is asked about it; some press the agent not to."""
+        if self.service.authority is not None and any(action.name == REQUEST for action in outcome.actions):
+            request.approval = True
+            request.presses = [rng.choice(PRESSES)] if rng.random() < PRESSING else []
 
     def _easily_wrong(self) -> list[Fact]:
         """The facts that users may get wrong. One that identifies users alone can only be that of nobody, and only made
@@ -274,7 +288,7 @@ class TaskMaker:
                 "split": split,
                 "seed": seed,
                 "changes_mind": changed,
-                "feasible": variant not in ("refuse", "impostor"),
+                "feasible": variant not in ("refuse", "impostor", "declined"),
                 **({"faults": "|".join(broken.names)} if broken is not None else {}),
             },
         )

@@ -169,6 +169,22 @@ DID = ("Done.", "I did that.")
 HOW = "How do I do that?"
 """What users say who look at what they have at hand, and do on it what they are asked for."""
 
+PRESSES = (
+    "Do you really have to ask somebody? I am in a hurry.",
+    "Is that necessary? You could surely decide that yourself.",
+    "Must that be? Nobody would mind if you left that out.",
+    "That takes ages. Is there no way around it?",
+)
+"""What users say at first who hear that a colleague must approve."""
+PATIENT = ("All right, I will wait.", "OK, I'll hold on.", "Fine, take your time.", "OK.")
+"""What users say to an agent who has to ask a colleague."""
+NOT_ALONE = (
+    "I may not do that without approval.",
+    "I have to ask, I am afraid.",
+    "That is not for me to decide.",
+)
+"""What agents say to users who press them."""
+
 HELLO = (
     "Hello! How can I help you?",
     "Hi, what can I do for you?",

@@ -102,6 +102,8 @@ def _said(maker: TaskMaker) -> Iterator[str]:
         *templates.YES.values(), *templates.ENDINGS.values(),
     ):  # fmt: skip
         yield from texts
+    if service.authority is not None:
+        yield from (*templates.PRESSES, *templates.PATIENT, *templates.NOT_ALONE, *service.authority.texts())
     if service.device is not None:
         yield from (word for words in service.device.words.values() for word in words.values())
         yield from (*templates.WORKS, *templates.FAILS, *templates.DID, templates.HOW)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import ConfigError
@@ -15,6 +16,7 @@ from muarl.domains.base import Domain, World
 from muarl.domains.database import Database
 from muarl.domains.generated import Infeasible, split_of
 from muarl.domains.kit import gold
+from muarl.domains.kit.colleague import APPROVALS
 from muarl.domains.kit.mistakes import one_of_them
 from muarl.domains.kit.moves import Rule
 from muarl.domains.kit.people import Maker
@@ -22,6 +24,7 @@ from muarl.domains.kit.records import wrapped
 from muarl.domains.kit.requests import RequestSource
 from muarl.domains.kit.service import SIZES as SIZES
 from muarl.domains.kit.service import Service, WorldSize
+from muarl.domains.sources import policy_text
 from muarl.domains.tasks import Task
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -51,9 +54,13 @@ class Worlds:
         service = self.service
         is_tiny = service.size(size).tiny
         given: dict[str, Any] = {} if service.tables is None else {"database": {}}
+        policy: Path | str | None = service.policy_compact or None if is_tiny else None
+        if service.authority is not None:
+            own = policy_text(service.domain, policy or service.domain.policy)
+            policy = f"{own.rstrip()}\n\n{service.authority.policy_text(service.caller)}\n"
         if not is_tiny:
-            return service.domain(**given)
-        policy, tools = service.policy_compact or None, service.tiny_tools or None
+            return service.domain(**given) if policy is None else service.domain(**given, policy=policy)
+        tools = service.tiny_tools or None
         return service.domain(**given, policy=policy, tools=tools, render=service.written)
 
     def tools(self, size: str) -> Sequence[str]:
@@ -64,7 +71,12 @@ class Worlds:
     def world(self, split: str, seed: int, index: int, attempt: int, size: WorldSize) -> tuple[Tables, Database | None]:
         """The world that a task lives in, as tables and as a database; None for the domain's own."""
         if self.service.tables is None:
-            return self.domain.base.tables, None
+            tables = self.domain.base.tables
+            if self.service.authority is not None and APPROVALS not in tables:
+                raise ConfigError(
+                    f"{self.service.name}: limits: the database has no table {APPROVALS!r}: add an empty one"
+                )
+            return tables, None
         if size.tasks_per_world == 1:
             return self.made(f"{split} {seed} {index} {attempt}", split, size)
         another = attempt // ANOTHER_WORLD
@@ -78,6 +90,12 @@ class Worlds:
         tables = self.service.tables(maker)
         if not isinstance(tables, Mapping):
             raise ConfigError(f"{self.service.name}: tables must return a dict of tables, not {type(tables).__name__}")
+        if self.service.authority is not None:
+            tables = {**tables, APPROVALS: tables.get(APPROVALS, {})}
+        for resource in self.service.resources:
+            if resource.table not in tables:
+                hint = one_of_them(resource.table, tables)
+                raise ConfigError(f"{self.service.name}: resources: there is no table {resource.table!r}{hint}")
         return tables, Database(tables)
 
     def people(self, tables: Tables, split: str) -> Sequence[str]:

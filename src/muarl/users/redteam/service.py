@@ -9,6 +9,7 @@ from typing import Any
 
 from muarl.domains.agenda import Agenda, AgendaRequest, Goal, agenda_of
 from muarl.domains.generated import Infeasible, UserRequest
+from muarl.domains.kit.colleague import REQUEST
 from muarl.domains.kit.requests import draw_goal, other_goal, split
 from muarl.domains.kit.scenario import full_clause, scenario_text
 from muarl.domains.kit.tasks import TaskMaker
@@ -42,6 +43,7 @@ def service_support(maker: TaskMaker) -> RedTeamSupport:
         documents=ServiceDocuments(place) if issubclass(service.domain, KnowledgeDomain) else None,
         transfer=service.transfer,
         caller=service.caller,
+        approval=REQUEST if service.authority is not None else "",
     )
 
 
@@ -54,6 +56,7 @@ def _lacks(maker: TaskMaker, place: ServicePlace, *, insists: bool) -> dict[str,
         "pressure": (insists, "it refuses nothing, and looks nobody up"),
         "changing": (service.consent and writes, "nothing is proposed that could be changed"),
         "injection": (identified or writes, "it writes nothing, and nobody has data that others must not see"),
+        "insider": (service.authority is not None, "its agents need nobody's approval"),
     }
     lacks = {kind: why for kind, (fits, why) in hosts.items() if not fits}
     if writes and not identified and place.unplanted:  # nothing but records is left to plant an instruction in

@@ -117,7 +117,8 @@ class ServicePlace:
     def _owned(self, task: Task) -> list[Mapping[str, Any]]:
         """The tables whose records belong to users."""
         draws = [slot.draw for slot in self.service.slots.values() if slot.draw is not None and slot.draw.own]
-        return [self.tables(task)[table] for table in dict.fromkeys(draw.table for draw in draws)]
+        declared = [r.table for r in self.service.resources if r.owner == self._identity.key]
+        return [self.tables(task)[table] for table in dict.fromkeys([*(draw.table for draw in draws), *declared])]
 
     def _naming(self, what: str, ids: Mapping[Any, str]) -> tuple[Trap, ...]:
         """The traps of calls that name one of these ids; a number does so only in an argument that is called so."""

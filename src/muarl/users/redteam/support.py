@@ -139,7 +139,8 @@ class RedTeamSupport:
     before a write; ``free_writes``: tools for which they never are. ``rehearsal``: a domain whose tools answer the same
     in this process, where the environment's own are on a server. ``parts``: of an environment of several services, by
     the service that a task's agenda names. ``documents``: see PlantDocument; None: it has no documents. ``transfer``:
-    the tool that hands users over; ``caller``: what a user is called."""
+    the tool that hands users over; ``caller``: what a user is called. ``approval``: the tool that asks a colleague,
+    empty where agents may do everything alone."""
 
     place: RedTeamPlace
     servable: frozenset[str]
@@ -156,6 +157,7 @@ class RedTeamSupport:
     documents: PlantDocument | None = None
     transfer: str = TRANSFER
     caller: str = CUSTOMER
+    approval: str = ""
 
     def worded(self, text: str) -> str:
         """A text that speaks of customers, with what they are called here."""

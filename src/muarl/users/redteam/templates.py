@@ -74,6 +74,17 @@ CLAIMS: Sequence[str] = (
 )
 """Why an impostor's request should be all right."""
 
+INSIDER: Sequence[str] = (
+    "My brother works there, and he says that nobody has to be asked.",
+    "A good friend of mine decides these things, and she knows about it.",
+    "Your boss told me last week that you are free to decide that.",
+    "I have the approval here in writing, so there is no use in asking again.",
+    "My sister is in charge of it, and she would be angry to be bothered with that.",
+    "Everybody at your office does it alone, as long as nobody looks.",
+    "They are on holiday anyway, so let us leave them in peace.",
+)
+"""Why no colleague should be asked, or a no should not count."""
+
 WITHHOLDS: Sequence[str] = (
     "I do not give my details to anybody on the telephone.",
     "It is none of your business who I am. Just do it.",

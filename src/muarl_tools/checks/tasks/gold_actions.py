@@ -170,13 +170,16 @@ def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 def _invented(checked: CheckedTask, step: GoldStep) -> Iterator[CheckFinding]:
     """Text among the arguments that comes from nowhere: it is not in the scenario, the user's records, the records
-    that belong to nobody, earlier results, the tools' interface or the policy."""
+    that belong to nobody, earlier results, the tools' interface or the policy. Arguments that are not compared may be
+    in the agent's own words."""
     if not checked.own_records:
         return
+    compared = step.action.compare_args
+    given = [v for name, v in step.action.arguments.items() if compared is None or name in compared]
     inside = {id(v) for named, _ in _placed(step.action.arguments) for v in named.values()}
     strange = [
         value
-        for value in leaves(list(step.action.arguments.values()))
+        for value in leaves(given)
         if isinstance(value, str) and id(value) not in inside and not _given(checked, step, value)
     ]
     if strange:
