@@ -13,6 +13,9 @@ from support import coin as coins
 
 SMALL = [
     "threads=1",
+    "model.max_context=768",
+    "user.traits=easy",
+    "eval.harder_users=[]",
     "rollout.max_turns=5",
     "rollout.tokens_per_turn=24",
     "rl.tasks_per_step=2",

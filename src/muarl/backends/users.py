@@ -77,7 +77,7 @@ def _users(
     """``client``, ``sampled``: make the endpoint's client, and users of a model in this process."""
     own = place.own_users(client)
     if own is not None:
-        if trait_ranges(config):
+        if (traits := trait_ranges(config)) and not traits.where_possible:
             raise ConfigError(
                 f"user.traits: {place.name} has users of its own, who have no traits: leave the setting out"
             )
@@ -116,7 +116,8 @@ def trait_ranges(config: UserConfig) -> TraitRanges:
 
 def strata_of(config: UserConfig, kind: UserKind = "llm") -> Strata:
     """What a section has its users' personas drawn from, if they are of this kind."""
-    taken = [name for name in TRAITS if getattr(trait_ranges(config), name)[1] > 0]
+    traits = trait_ranges(config)
+    taken = [name for name in TRAITS if getattr(traits, name)[1] > 0 and not traits.where_possible]
     if config.persona is not None and kind == "agenda":
         taken.append("persona")
     return Strata.of(config.strata, kind, taken=taken)

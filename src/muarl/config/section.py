@@ -137,13 +137,16 @@ def _level(value: Any) -> Any:
 TraitLevel = Annotated[float | tuple[float, float], BeforeValidator(_level)]
 """A trait's level from 0 (not at all) to 1, or the ends of a range that every user's level is drawn from."""
 
+_MIXED = {"withholding": [0.0, 0.9], "impatience": [0.0, 0.7], "wandering": [0.0, 0.6], "mistakes": [0.0, 0.5]}
 TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
     "easy": {},
     "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
     "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
-    "mixed": {"withholding": [0.0, 0.9], "impatience": [0.0, 0.7], "wandering": [0.0, 0.6], "mistakes": [0.0, 0.5]},
+    "mixed": _MIXED,
+    "auto": {**_MIXED, "where_possible": True},
 }
-"""What the names stand for. ``mixed``: every user's own, each trait from none to hard."""
+"""What the names stand for. ``mixed``: every user's own, each trait from none to hard; ``auto``: the same where users
+can have traits."""
 
 
 def _levels(value: Any) -> Any:
@@ -177,6 +180,9 @@ class TraitsConfig(Section):
     )
     languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
         ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
+    )
+    where_possible: bool = Field(
+        False, description="Users who cannot have traits are easy; otherwise asking for it is an error."
     )
 
     @property
@@ -271,7 +277,8 @@ class UserConfig(Section):
     traits: Traits = Field(
         default_factory=TraitsConfig,
         description="Agenda and LLM users: how difficult they are. `easy`, `typical`, `hard`, `mixed` (every user's "
-        "own, from easy to hard), or levels of single traits.",
+        "own, from easy to hard), `auto` (`mixed`, and easy where users cannot have traits), or levels of single "
+        "traits.",
     )
     strata: StrataSetting = Field(
         default_factory=dict,
@@ -299,7 +306,7 @@ class UserConfig(Section):
             raise ValueError("kind is llm, so endpoint.model must name the model that plays the user")
         if self.kind == "sampled" and not self.checkpoint:
             raise ValueError("kind is sampled, so checkpoint must name the user model")
-        if self.kind in ("sampled", "scripted") and self.traits.any:
+        if self.kind in ("sampled", "scripted") and self.traits.any and not self.traits.where_possible:
             raise ValueError(f"traits: {self.kind} users have none; use kind agenda or llm")
         if self.kind in ("sampled", "scripted") and self.strata:
             raise ValueError(f"strata: {self.kind} users have none; use kind agenda or llm")

@@ -82,11 +82,13 @@ def run(config: RunConfig) -> Path:
     for world in worlds:
         _check_offers(world, config.user.kind)
     places = places_of(config, with_rl=False)
+    # Easy ones unless somebody says otherwise, as in the bases that come with muarl.
+    user = config.user.at("easy") if config.user.traits.where_possible else config.user
     check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
     with open_context(config, "base") as context:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
-        episodes = conversations(context, config.base, config.user, places)
+        episodes = conversations(context, config.base, user, places)
         policy = _begin(
             config.base, config.seed, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start
         )
@@ -105,7 +107,7 @@ def run(config: RunConfig) -> Path:
         summary: dict[str, Any] = {"nll": nll, "conversations": len(samples), "steps": config.base.steps}
         if config.base.validation:
             summary["validation"] = _measured(
-                held_out(context, base, config.user, config.domains, places), config.domains, places, policy, chat
+                held_out(context, base, user, config.domains, places), config.domains, places, policy, chat
             )
         run.write_summary(summary | {"seconds": run.seconds})
         context.progress.say(f"Base checkpoint: {folder}")

@@ -46,7 +46,7 @@ class AgendaUserFactory:
             from muarl.users.redteam.agenda_users import red_team_user
 
             return red_team_user(task, self._make, seed=own, persona=self._persona)  # type: ignore[arg-type]
-        if self._traits is not None or self._strata is not None:
+        if self._have_traits(task):
             from muarl.users.traits.factory import user_with_traits
 
             levels = Traits() if self._traits is None else self._traits.draw(own)
@@ -59,3 +59,10 @@ class AgendaUserFactory:
             )
         with attributed(f"environment {task.domain}: its rule_based_user", self._make):
             return self._make(task, seed=own, persona=self._persona)
+
+    def _have_traits(self, task: Task) -> bool:
+        if self._strata is not None or self._traits is None or not self._traits.where_possible:
+            return self._strata is not None or self._traits is not None
+        from muarl.users.traits.factory import can_have_traits
+
+        return can_have_traits(task, self._make)

@@ -215,8 +215,20 @@ def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
     with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
         brought = ["name=eval", *(_own_settings(place, asked) if own else ())]
         brought += () if place is None else _of_benchmark(place, asked.settings)
+        brought += _easy_users_alone(asked) if own else ()
     several = as_overrides({"domain.name": chosen}) if isinstance(chosen, list) else []
     return replace(asked, overrides=[*brought, *several, *asked.overrides])
+
+
+def _easy_users_alone(asked: Given) -> Sequence[str]:
+    """No conversations with harder users by default where each is paid for; a line says so."""
+    said = {word.split("=", 1)[0] for word in asked.overrides}
+    agent_or_user = asked.settings.get("eval.agent"), asked.settings.get("eval_user.kind"), *asked.overrides
+    paid = {"endpoint", "llm", "eval.agent=endpoint", "eval_user.kind=llm"}
+    if paid.isdisjoint(agent_or_user) or "eval.harder_users" in said:
+        return ()
+    echo("Easy users alone, since every conversation is paid for: eval.harder_users=[typical,hard] adds others.", err=True)
+    return ("eval.harder_users=[]",)
 
 
 def _own_settings(name: str | None, asked: Given) -> Sequence[str]:

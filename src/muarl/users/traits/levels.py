@@ -58,6 +58,8 @@ class TraitRanges:
     mistakes: Range = (0.0, 0.0)
     foreign_language: Range = (0.0, 0.0)
     languages: tuple[str, ...] = LANGUAGES
+    where_possible: bool = False
+    """Users who cannot have traits are easy, rather than an error."""
 
     def __post_init__(self) -> None:
         for name in TRAITS:
@@ -74,10 +76,12 @@ class TraitRanges:
         """From levels and ranges by name. ConfigError for an unknown name."""
         known = {field.name for field in fields(cls)}
         if unknown := [name for name in given if name not in known]:
-            raise ConfigError(f"traits: there is no {unknown[0]!r}; there are {', '.join(TRAITS)}, and languages")
-        out: dict[str, Any] = {name: _range(level) for name, level in given.items() if name != "languages"}
+            raise ConfigError(f"traits: there is no {unknown[0]!r}; there are {', '.join(known)}")
+        out: dict[str, Any] = {name: _range(level) for name, level in given.items() if name in TRAITS}
         if "languages" in given:
             out["languages"] = tuple(given["languages"])
+        if "where_possible" in given:
+            out["where_possible"] = bool(given["where_possible"])
         return cls(**out)
 
     def __bool__(self) -> bool:
