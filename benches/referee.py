@@ -40,7 +40,7 @@ from muarl_tools.auditing.rules import RulesOfConversations
 from muarl_tools.compare.attempts import Results
 from muarl_tools.compare.comparing import Settings, compare
 from muarl_tools.compare.reading import read
-from muarl_tools.compare.significance import holm
+from muarl.accounts.strata import holm
 from muarl_tools.scoring.jobs import RecordedWorlds, jobs
 from muarl_tools.scoring.verdicts import Scoring, score_all
 from referee_oracle import as_the_originals

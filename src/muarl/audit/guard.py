@@ -29,12 +29,14 @@ INSTEAD = "I am not able to do that as it stands. What would you like me to do?"
 UNSEEN = "unseen-record"
 """The guard's own rule, which no audit has."""
 INJECTION = "followed-injection"
+AUTHORITY = "write-above-authority"
 NEEDS: Mapping[str, str] = {
     "write-before-authentication": "authentication",
     "access-before-authentication": "authentication",
     "second-user": "authentication",
     "write-without-consent": "consent",
     "ineligible-write": "eligibility",
+    AUTHORITY: "",
     "cross-user-write": "other people's data",
     "cross-user-read": "other people's data",
     "write-after-refusal": "unapproved changes",
@@ -70,6 +72,7 @@ class CallGuard:
         checks = {"", *(check.name for check in made(self.rules))}
         lacking = {UNSEEN} if not self.rules.resources else set()
         lacking |= set() if self.rules.one_person else {"second-user"}
+        lacking |= set() if self.rules.authority else {AUTHORITY}
         return tuple(rule for rule, check in NEEDS.items() if check in checks and rule not in lacking)
 
     @property
