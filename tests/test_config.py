@@ -29,7 +29,9 @@ def test_traits_are_levels_or_a_name_for_them() -> None:
     )
     assert config.eval_user.traits.any and config.eval_user.traits.withholding == 0.9
     assert config.user.traits.withholding == (0.2, 0.8) and config.user.traits.mistakes == 1.0
-    assert load_config("cpu", ["user.traits=easy"]) == load_config("cpu") and not load_config("cpu").user.traits.any
+    assert not load_config("cpu", ["user.traits=easy"]).user.traits.any
+    mixed, default = load_config("cpu", ["user.traits=mixed"]).user.traits, load_config("cpu").user.traits
+    assert default == mixed.model_copy(update={"where_possible": True})
 
 
 def test_the_presets_of_the_quickstart_and_the_cpu_are_there() -> None:

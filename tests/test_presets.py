@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from muarl.config.load import load_config
+from muarl.config.section import TRAIT_LEVELS
 from muarl.config.sections import RunConfig, fields_of
 from muarl.recipes.training.loss_settings import learner_config
+from muarl.users.traits.levels import TraitRanges
 
 
 def differences(preset: str, other: str) -> set[str]:
@@ -71,10 +73,21 @@ def test_one_gpu_trains_adapters_beside_the_model_that_plays_the_user() -> None:
 
 
 def test_knowledge_is_the_quickstart_among_documents() -> None:
-    found, base = (load_config(name).model_dump(mode="json") for name in ("knowledge", "quickstart"))
+    found, base = (load_config(name).model_dump(mode="json") for name in ("knowledge", "quickstart-easy"))
     differ = {section for section in base if base[section] != found[section]}
     assert differ <= {"name", "domain", "model", "base", "sft", "rl", "eval"}
     assert {key for key in base["model"] if base["model"][key] != found["model"][key]} == {"checkpoint", "max_context"}
     assert {domain["size"] for domain in found["domain"]} == {"tiny"}
     assert all("-knowledge-" in domain["name"] for domain in found["domain"])
     assert found["sft"]["error_profile"] == base["sft"]["error_profile"]
+
+
+def test_the_quickstart_practises_with_users_from_easy_to_hard_and_is_judged_with_all() -> None:
+    config = load_config("quickstart")
+    ranges = TraitRanges.of(config.user.traits.model_dump())
+    assert ranges == TraitRanges.of({**TRAIT_LEVELS["mixed"], "where_possible": True})
+    assert not config.eval_user.traits.any and config.eval.harder_users == ("typical", "hard")
+    others = {d for d in differences("quickstart-easy", "quickstart") if not d.startswith("user.traits")}
+    assert others == {"model.max_context", "sft.demonstrations", "sft.steps", "rollout.max_turns"}
+    for name in ("quickstart-adamw", "reproduce", "knowledge", "worlds", "smollm2", "user"):
+        assert not load_config(name).user.traits.any, "what was measured with easy users stays so"

@@ -59,8 +59,9 @@ class TestEvaluations:
         rows = list(read_findings(folder / "findings.jsonl"))
         episodes = {json.loads(line)["id"] for line in (folder / "episodes" / "eval.jsonl").read_text().splitlines()}
         assert rows
-        assert {where["episode"] for where, _ in rows} <= episodes
-        assert all(where["file"] == "eval" and where["task_id"] for where, _ in rows)
+        assert {where["episode"] for where, _ in rows if where["file"] == "eval"} <= episodes
+        assert {where["file"] for where, _ in rows} == {"eval", "eval-typical", "eval-hard"}
+        assert all(where["task_id"] for where, _ in rows)
 
 
 class TestRuns:

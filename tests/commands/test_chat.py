@@ -100,7 +100,7 @@ def test_a_checkpoint_is_talked_with_in_its_own_domain_and_limits(typed: list[st
     result = run("base-airline", "--out", str(tmp_path / "e.jsonl"))
     assert result.exit_code == 0, result.output
     shown = " ".join(result.output.split())
-    assert "Settings from preset airline: domain airline-generated, size tiny, context of 768 tokens" in shown
+    assert "Settings from preset airline: domain airline-generated, size tiny, context of 2,048 tokens" in shown
     assert "agent: base-airline" in shown
     assert "M parameters: it understands sentences like those of its simulated customers" in shown
     (episode,) = read_episodes(tmp_path / "e.jsonl")

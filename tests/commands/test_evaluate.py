@@ -137,7 +137,7 @@ def test_what_a_person_says_counts_more_than_the_run(run: str) -> None:
     assert limits(resolved("-m", run, "domain.size=tiny", "model.thinking=false", "rollout.tokens_per_turn=50")) == (
         "airline-generated", "tiny", 20000, False, 50,
     )  # fmt: skip
-    assert limits(resolved("-m", run, "--config", "cpu")) == ("retail-generated", "tiny", 768, False, 64)
+    assert limits(resolved("-m", run, "--config", "cpu")) == ("retail-generated", "tiny", 2048, False, 64)
     assert limits(resolved("airline-generated", "-m", run))[:2] == ("airline-generated", "official")
     # In another domain the size means nothing; a benchmark says everything but whether the model thinks.
     assert limits(resolved("retail-generated", "-m", run)) == ("retail-generated", "tiny", 20000, True, 900)

@@ -137,16 +137,13 @@ def _level(value: Any) -> Any:
 TraitLevel = Annotated[float | tuple[float, float], BeforeValidator(_level)]
 """A trait's level from 0 (not at all) to 1, or the ends of a range that every user's level is drawn from."""
 
-_MIXED = {"withholding": [0.0, 0.9], "impatience": [0.0, 0.7], "wandering": [0.0, 0.6], "mistakes": [0.0, 0.5]}
 TRAIT_LEVELS: Mapping[str, Mapping[str, Any]] = {
     "easy": {},
     "typical": {"withholding": 0.4, "impatience": 0.3, "wandering": 0.2, "mistakes": 0.15},
     "hard": {"withholding": 0.9, "impatience": 0.7, "wandering": 0.6, "mistakes": 0.5},
-    "mixed": _MIXED,
-    "auto": {**_MIXED, "where_possible": True},
+    "mixed": {"withholding": [0.0, 0.9], "impatience": [0.0, 0.7], "wandering": [0.0, 0.6], "mistakes": [0.0, 0.5]},
 }
-"""What the names stand for. ``mixed``: every user's own, each trait from none to hard; ``auto``: the same where users
-can have traits."""
+"""What the names stand for. ``mixed``: every user's own, each trait from none to hard."""
 
 
 def _levels(value: Any) -> Any:
@@ -277,8 +274,7 @@ class UserConfig(Section):
     traits: Traits = Field(
         default_factory=TraitsConfig,
         description="Agenda and LLM users: how difficult they are. `easy`, `typical`, `hard`, `mixed` (every user's "
-        "own, from easy to hard), `auto` (`mixed`, and easy where users cannot have traits), or levels of single "
-        "traits.",
+        "own, from easy to hard), or levels of single traits.",
     )
     strata: StrataSetting = Field(
         default_factory=dict,

@@ -227,7 +227,10 @@ def _easy_users_alone(asked: Given) -> Sequence[str]:
     paid = {"endpoint", "llm", "eval.agent=endpoint", "eval_user.kind=llm"}
     if paid.isdisjoint(agent_or_user) or "eval.harder_users" in said:
         return ()
-    echo("Easy users alone, since every conversation is paid for: eval.harder_users=[typical,hard] adds others.", err=True)
+    echo(
+        "Easy users alone, since every conversation is paid for: eval.harder_users=[typical,hard] adds others.",
+        err=True,
+    )
     return ("eval.harder_users=[]",)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError
+from muarl.config.load import load_config
 from muarl.config.section import TRAIT_LEVELS, TraitsConfig
 from muarl.domains.kit.scenario import spoken_slots
 from muarl.environments.registry import find
@@ -36,7 +37,7 @@ SERVICES = ("retail-generated", "airline-generated", "telecom-generated", "hotel
 
 
 def test_the_configuration_and_the_users_know_the_same_traits():
-    assert set(TraitsConfig.model_fields) == {*TRAITS, "languages"}
+    assert set(TraitsConfig.model_fields) == {*TRAITS, "languages", "where_possible"}
     assert TraitRanges.of(TraitsConfig().model_dump()) == TraitRanges()
     for levels in (TRAIT_LEVELS[name] for name in ("easy", "typical", "hard")):
         assert TraitRanges.of(levels).draw(0).levels() == {**dict.fromkeys(TRAITS, 0.0), **levels}
@@ -203,6 +204,19 @@ def test_users_that_follow_a_script_have_no_traits():
     users = AgendaUserFactory(scripted.rule_based_user, traits=TraitRanges.of(HARD))
     with pytest.raises(ConfigError, match=r"user\.traits.*user\.kind=llm"):
         users(scripted.make_tasks("test", 1)[0], seed=0)
+
+
+def test_where_possible_users_without_traits_are_easy():
+    levels = {**TRAIT_LEVELS["mixed"], "where_possible": True}
+    scripted, shop = find("bfcl-generated"), find("retail-generated")
+    for environment, has_traits in ((scripted, False), (shop, True)):
+        users = AgendaUserFactory(environment.rule_based_user, traits=TraitRanges.of(levels))
+        user = users(environment.make_tasks("test", 1)[0], seed=0)
+        assert (TAG in (user.episode_tags() if isinstance(user, LeavesTags) else {})) is has_traits
+    # As the quickstart has it, other kinds of users need no other setting; asked for in earnest, it is an error.
+    load_config("quickstart", ["user.kind=scripted"])
+    with pytest.raises(ConfigError, match="scripted users have none"):
+        load_config("quickstart", ["user.kind=scripted", "user.traits=mixed"])
 
 
 # words and values
