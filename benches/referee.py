@@ -30,6 +30,7 @@ from typing import Any
 
 from muarl.accounts.metrics import is_success
 from muarl.accounts.statistics import Estimate, Interval, mean_interval, pass_hats_of
+from muarl.accounts.strata import holm
 from muarl.audit.episodes import findings_in
 from muarl.audit.summary import AuditSummary, note_violations
 from muarl.basics.errors import MuarlError
@@ -40,7 +41,6 @@ from muarl_tools.auditing.rules import RulesOfConversations
 from muarl_tools.compare.attempts import Results
 from muarl_tools.compare.comparing import Settings, compare
 from muarl_tools.compare.reading import read
-from muarl.accounts.strata import holm
 from muarl_tools.scoring.jobs import RecordedWorlds, jobs
 from muarl_tools.scoring.verdicts import Scoring, score_all
 from referee_oracle import as_the_originals

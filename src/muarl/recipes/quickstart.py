@@ -48,7 +48,7 @@ BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL"
 
 SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052, "rl": 0.12}
 """Seconds for one of each, measured with the shipped base checkpoint on two busy cores."""
-HARDER = {"typical": 1.6, "hard": 2.6}
+HARDER = {"typical": 1.5, "hard": 2.6}
 """How much longer an episode with such users takes than with easy ones."""
 
 

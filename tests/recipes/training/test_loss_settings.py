@@ -23,7 +23,7 @@ def test_every_option_of_the_loss_is_a_key_of_rl_and_reaches_the_learner() -> No
     config = load_config("quickstart", given)
     policy = learner_config(config.rl, config.model).policy
     assert {name: getattr(policy, name) for name in OTHER} == OTHER
-    assert (policy.constant_length, policy.old_logprobs) == (768, "recompute")
+    assert (policy.constant_length, policy.old_logprobs) == (2048, "recompute")
 
 
 @pytest.mark.parametrize(
