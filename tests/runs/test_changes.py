@@ -52,7 +52,7 @@ def told(result: Any) -> str:
     [
         ("quickstart", ["--seed", "7"], "seed was 0, not 7"),
         ("quickstart", ["--name", "other"], "name was 'r', not 'other'"),
-        ("train", ["model.max_context=900"], "model.max_context was 768, not 900"),
+        ("train", ["model.max_context=900"], "model.max_context was 2048, not 900"),
         ("train", ["rl.lr=0.5", "domain.size=small"], "domain.size was 'tiny', not 'small'"),
         ("train", ["--checkpoint", "elsewhere"], "model.checkpoint was 'base', not 'elsewhere'"),
         ("sft", ["sft.demonstrations_file=x.jsonl"], "sft.demonstrations_file was None, not 'x.jsonl'"),

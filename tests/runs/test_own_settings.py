@@ -111,7 +111,7 @@ def test_a_folder_of_no_run_brings_what_its_model_reads(tmp_path: Path) -> None:
 )
 def test_shipped_checkpoints_bring_their_presets(name: str, domain: str) -> None:
     values = own_settings(name).values
-    assert (values["domain.name"], values["model.max_context"], values["rollout.tokens_per_turn"]) == (domain, 768, 64)
+    assert (values["domain.name"], values["model.max_context"], values["rollout.tokens_per_turn"]) == (domain, 2048, 64)
 
 
 def test_the_checkpoint_of_several_worlds_brings_them_all() -> None:

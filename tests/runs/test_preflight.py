@@ -110,7 +110,7 @@ def test_a_dry_run_of_a_cold_start_says_what_it_takes() -> None:
     result = muarl("sft", "-c", "quickstart", "model.device=cpu", "--dry-run")
     assert result.exit_code == 0, result.output
     words = " ".join(result.stderr.split())
-    assert "memory: the learner holds" in words and "plan: 60 steps of about" in words
+    assert "memory: the learner holds" in words and "plan: 120 steps of about" in words
     assert "without a reference model" in words and "sampler" not in words
     result = muarl("sft", "-c", "mua-8b", "--dry-run")
     words = " ".join(result.stderr.split())
@@ -215,7 +215,7 @@ def test_automatic_packs_are_smaller_where_memory_is_short(monkeypatch: pytest.M
         memory_of(monkeypatch, mib * MIB)
         monkeypatch.setattr(room, "total_memory", lambda: (total or mib) * MIB)
         config, said = room.within_memory(
-            load_config("quickstart", ["model.device=cpu", "engine.processes=1", *settings]), sampling=sampling
+            load_config("quickstart-easy", ["model.device=cpu", "engine.processes=1", *settings]), sampling=sampling
         )
         return config.learner.pack_tokens, said
 

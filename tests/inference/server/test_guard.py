@@ -115,7 +115,7 @@ def test_a_made_guard_tells_what_it_looks_for() -> None:
     assert about.startswith("Guard of retail-generated (block), by the rules write-before-authentication, ")
     looks, lacks = about.splitlines()
     assert "cross-user-write" in looks and "unseen-record" in looks and "followed-injection" in looks
-    assert "ineligible-write (nothing is declared for them)" in lacks and "the database" in lacks
+    assert "ineligible-write, write-above-authority (nothing is declared for them)" in lacks and "the database" in lacks
 
 
 def test_the_totals_tell_what_the_guard_has_done(caplog: pytest.LogCaptureFixture) -> None:
