@@ -23,7 +23,7 @@ export PIP_NO_INPUT = 1
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-quickstart: $(READY) ## Set up, train a small agent in about five minutes, and say where the report is (ARGS="--seed 1")
+quickstart: $(READY) ## Set up, train a small agent in about twelve minutes, and say where the report is (ARGS="--seed 1")
 	@$(BIN)/muarl quickstart $(ARGS)
 
 setup: $(READY) ## Create the environment with the pinned dependencies of muarl[train] (quickstart and test do it by themselves)

@@ -46,9 +46,9 @@ from muarl.types.episode import Episode
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
 
-SECONDS = {"demonstration": 0.0065, "sft_conversation": 0.056, "episode": 0.052, "rl": 0.12}
-"""Seconds for one of each, measured with the shipped base checkpoint on two busy cores."""
-HARDER = {"typical": 1.5, "hard": 2.6}
+SECONDS = {"demonstration": 0.0083, "sft_conversation": 0.032, "episode": 0.037, "rl": 0.063}
+"""Seconds for one of each, measured with the shipped base checkpoint on two cores, in two processes."""
+HARDER = {"typical": 1.2, "hard": 1.5}
 """How much longer an episode with such users takes than with easy ones."""
 
 
