@@ -55,6 +55,13 @@ def test_a_benchmarks_policy(shared_data: Path, tmp_path: Path, monkeypatch: pyt
     assert len(json.loads(domains("show", "tau2-retail", "--tools").stdout)) > 10
 
 
+def test_the_list_says_whose_data_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUARL_DATA", str(tmp_path))
+    result = domains()
+    assert "data not installed" in result.stdout and "muarl data add areal-tau2" in result.stderr
+    assert "cannot be imported" not in result.stdout
+
+
 @pytest.mark.parametrize("arguments", [(), ("list",)])
 def test_the_list_says_what_each_environment_offers(arguments: tuple[str, ...]) -> None:
     lines = {line.split()[0]: line for line in domains(*arguments).stdout.splitlines()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from muarl.basics.errors import ConfigError, MuarlError
+from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.options import option
@@ -58,7 +58,8 @@ def _print() -> None:
                 cells = _cells(find(name))
             except MuarlError as problem:  # a plug-in's defect is no reason not to list the others
                 broken.append(str(problem))
-                cells = ("cannot be imported", *[""] * (len(COLUMNS) - 3))
+                kind = "data not installed" if isinstance(problem, DataError) else "cannot be imported"
+                cells = (kind, *[""] * (len(COLUMNS) - 3))
             rows.append((name, *cells, origin(name)))
     console = Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False)
     print_narrow(console, COLUMNS, rows, first_to_go=("splits", "checkpoint", "sizes", "red team", "expert", "from"))
