@@ -1,4 +1,4 @@
-"""The main job on the shipped base checkpoint, shortened: it really learns, and stays small."""
+"""The main job on the shipped base checkpoint, shortened and with easy users: it really learns, and stays small."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ def test_a_short_quickstart_makes_the_agent_better(tmp_path):
     """In a process of its own, whose memory is its own."""
     program = "from muarl.cli.main import main; main()"
     settings = ["rl.steps=15", "rl.eval_every=0", "eval.tasks=150", f"runs_dir={tmp_path}"]
-    command = [sys.executable, "-c", program, "quickstart", "--name", "short", *settings]
+    command = [sys.executable, "-c", program, "quickstart", "-c", "quickstart-easy", "--name", "short", *settings]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "short"

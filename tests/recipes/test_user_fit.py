@@ -37,7 +37,8 @@ def test_the_command_writes_settings_that_an_evaluation_takes(tmp_path):
     assert done.exit_code == 0, done.output
     assert "20 conversations" in done.output and "withholding" in done.output
     config = load_config(out)
-    assert config.user.traits == config.eval_user.traits and config.user.traits.any
+    fitted, practised = config.eval_user.traits, config.user.traits
+    assert fitted.any and practised == fitted.model_copy(update={"where_possible": practised.where_possible})
     assert config.user.traits.foreign_language == 0
 
 
