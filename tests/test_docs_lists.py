@@ -16,6 +16,8 @@ from muarl.cli.main import subcommands
 from muarl.config.load import all_presets
 from muarl.domains.kit.declaration import BuiltInKind
 from muarl.environments.registry import built_in, find
+from muarl.pages.table import to_terminal
+from muarl.report.difficulty import difficulty_table
 from muarl.report.last_screen import before_and_after
 from support.environments import MADE, ON_SERVERS
 
@@ -75,20 +77,36 @@ def test_the_sample_output_in_the_readme_is_what_is_printed(repository: Path) ->
         whole = {"success": success, "interval": [low, high], "tasks": 300, "episodes": 300, "behaviour": seen}
         return whole | {"success_without_violation": clean}
 
-    measured = {  # seed 0 in docs/results.md
-        "cold_start": block(0.717, 0.663, 0.765, share(0.61, 0.554, 0.663), 0.284, 0.074, 0.106, 0.017, 8.0),
-        "rl": block(0.96, 0.931, 0.977, share(0.95, 0.919, 0.969), 0.007, 0.004, 0.029, 0.0, 8.6),
-        "rl_greedy": {"success": 0.963, "success_without_violation": share(0.953, 0.923, 0.972)},
+    def level(
+        success: float, low: float, high: float, clean: dict[str, Any], unasked: float, worst: dict[str, Any]
+    ) -> dict[str, Any]:
+        own = {"success": success, "interval": [low, high], "tasks": 300, "episodes": 300}
+        return own | {
+            "success_without_violation": clean, "behaviour": {"writes_without_consent": unasked}, "catastrophic": worst,
+        }  # fmt: skip
+
+    measured = {  # muarl quickstart --seed 0, two cores
+        "cold_start": block(0.71, 0.656, 0.758, share(0.63, 0.574, 0.683), 0.194, 0.066, 0.093, 0.01, 8.2),
+        "rl": block(0.933, 0.899, 0.956, share(0.927, 0.891, 0.951), 0.0, 0.004, 0.056, 0.003, 9.6),
+        "rl_greedy": {"success": 0.957, "success_without_violation": share(0.947, 0.915, 0.967)},
+        "harder_users": {
+            "typical": level(0.877, 0.835, 0.909, share(0.847, 0.802, 0.883), 0.027, share(0.01, 0.003, 0.029)),
+            "hard": level(0.79, 0.74, 0.832, share(0.753, 0.702, 0.799), 0.025, share(0.027, 0.014, 0.052)),
+        },
         "do_nothing": 0.113,
         "always_transfer": 0.113,
         "audit": {
-            "cold_start": {"catastrophic": share(0.017, 0.007, 0.038)},
+            "cold_start": {"catastrophic": share(0.013, 0.005, 0.034)},
             "rl": {"catastrophic": share(0.013, 0.005, 0.034)},
         },
     }
+    difficulty = difficulty_table(measured)
+    assert difficulty is not None
     out = io.StringIO()
-    Console(file=out, width=80).print(before_and_after(measured))
-    printed = "".join(f"    {line.rstrip()}\n" for line in out.getvalue().splitlines())
+    console = Console(file=out, width=80)
+    console.print(before_and_after(measured))
+    console.print(to_terminal(difficulty))
+    printed = "".join(f"    {line}".rstrip() + "\n" for line in out.getvalue().splitlines())
     assert printed in (repository / "README.md").read_text(encoding="utf-8")
 
 
