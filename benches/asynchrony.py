@@ -53,7 +53,7 @@ def measure(folder: Path, name: str, overrides: list[str], options: argparse.Nam
         "rl.practice.repeat=0",  # tasks as drawn, in every mode
         "rl.temperature=1",
     ]
-    run = RunDirectory.at(rl.run(load_config("quickstart", [*settings, *overrides])))
+    run = RunDirectory.at(rl.run(load_config("quickstart-easy", [*settings, *overrides])))
     rows = [r for r in run.read_metrics() if r["phase"] == "rl"]
     waited, worked = (sum(r[f"time/{what}"] for r in rows) for what in ("rollout", "update"))
     episodes = sum(r["episodes"] for r in rows)

@@ -1,8 +1,8 @@
 """How much of a gradient is signal, by how credit is given: cosines between the gradients of two halves of a batch.
 
-    muarl train -c quickstart -m RUN rl.steps=8 rl.credit=state --rollouts-only --name flat
-    muarl train -c quickstart -m RUN rl.steps=8 rl.credit=state rl.branch.stems=4 rl.group_size=12 --rollouts-only \
-        --name branching
+    muarl train -c quickstart-easy -m RUN rl.steps=8 rl.credit=state --rollouts-only --name flat
+    muarl train -c quickstart-easy -m RUN rl.steps=8 rl.credit=state rl.branch.stems=4 rl.group_size=12 \
+        --rollouts-only --name branching
     python benches/credit_variance.py runs/flat runs/branching
 
 All steps of a record were played by the same weights. A run with ``rl.credit=state`` is also taken with the outcome

@@ -190,7 +190,7 @@ def config_for(
         "rl.minibatches": 1,
         "rl.epochs": 1,
     }
-    return load_config("quickstart", [f"{key}={value}" for key, value in values.items()])
+    return load_config("quickstart-easy", [f"{key}={value}" for key, value in values.items()])
 
 
 def run_muarl(start: Path, tasks: int, options: argparse.Namespace, processes: int = 1) -> list[dict[str, Any]]:

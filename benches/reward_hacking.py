@@ -74,8 +74,8 @@ class Bench:
 
     def made(self, name: str, *words: str) -> RunDirectory:
         """The finished run of that name: begun by a command, or resumed. MuarlError if the command fails."""
-        own = ("--config", "quickstart", "--seed", str(self.seed), "--name", f"{self.name}-{name}")
-        return stages.made(*words, *own, f"runs_dir={self.root}", *self.settings)
+        own = ("--config", "quickstart-easy", "--seed", str(self.seed), "--name", f"{self.name}-{name}")
+        return stages.made(*words, *own, f"runs_dir={self.root}", "eval.harder_users=[]", *self.settings)
 
     def evaluated(self, name: str, checkpoint: Path, shop: str, *more: str) -> RunDirectory:
         """A checkpoint on the held-out tasks of a shop."""

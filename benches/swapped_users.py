@@ -37,8 +37,8 @@ def scores(root: Path, user: Path, seed: int, settings: Sequence[str]) -> Iterat
         for on in MEASURED:
             who = ["eval_user.kind=sampled", f"eval_user.checkpoint={user}"] if on == "user model" else []
             called = f"{name}-on-{on.replace(' ', '-')}"
-            words = ("--config", "quickstart", "--checkpoint", str(agent.path), "--name", called)
-            found = made("eval", *words, *who, *own)
+            words = ("--config", "quickstart-easy", "--checkpoint", str(agent.path), "--name", called)
+            found = made("eval", *words, "eval.harder_users=[]", *who, *own)
             yield against, on, 100 * float(found.read_json("summary")["evaluation"]["success"])
 
 
