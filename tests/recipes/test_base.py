@@ -54,6 +54,13 @@ def figures(run: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in timed} for row in RunDirectory.at(run).read_metrics()]
 
 
+def test_a_base_talks_to_easy_users_unless_others_are_asked_for() -> None:
+    assert not pretraining.base_users(load_config("quickstart").user).traits.any
+    for name in ("typical", "hard"):
+        asked = load_config("quickstart", [f"user.traits={name}"]).user
+        assert pretraining.base_users(asked) == asked and asked.traits.any
+
+
 def stops_after(steps: int, problem: BaseException) -> Callable[..., Any]:
     taken = iter(range(steps))
     step = TorchLearner.sft_step

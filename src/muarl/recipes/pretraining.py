@@ -26,6 +26,7 @@ from muarl.basics.errors import ConfigError
 from muarl.basics.stopping import held
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
+from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
 from muarl.config.stages import BaseConfig
 from muarl.environments.configure import places_of
@@ -82,8 +83,7 @@ def run(config: RunConfig) -> Path:
     for world in worlds:
         _check_offers(world, config.user.kind)
     places = places_of(config, with_rl=False)
-    # Easy ones unless somebody says otherwise, as in the bases that come with muarl.
-    user = config.user.at("easy") if config.user.traits.where_possible else config.user
+    user = base_users(config.user)
     check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
     with open_context(config, "base") as context:
         tell_domain(context.folder, config.domain_text, places)
@@ -112,6 +112,11 @@ def run(config: RunConfig) -> Path:
         run.write_summary(summary | {"seconds": run.seconds})
         context.progress.say(f"Base checkpoint: {folder}")
     return run.path
+
+
+def base_users(user: UserConfig) -> UserConfig:
+    """Whom a base talks to: easy users unless somebody says otherwise, as in the bases that come with muarl."""
+    return user.at("easy") if user.traits.where_possible else user
 
 
 def _start(name: str) -> Policy:
