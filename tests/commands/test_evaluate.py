@@ -160,6 +160,25 @@ def test_an_agent_alone_needs_no_user() -> None:
     assert config.eval_user.kind == "agenda"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "levels", "said"),
+    [
+        (["retail-generated", "--agent", "expert"], ("typical", "hard"), False),
+        (["retail-generated", *LLM], (), True),
+        (["retail-generated", *LLM, "eval.harder_users=[hard]"], ("hard",), False),
+        (["tau2-retail", *LLM], (), False),
+        (["domain.name=tau2-retail", *LLM], (), False),
+        (["retail-generated", "--agent", "expert", "--red-team", "impostor"], (), False),
+        (["retail-generated", "--agent", "expert", "--noise", "2x2"], (), False),
+    ],
+)
+def test_harder_users_are_left_out_where_every_conversation_is_paid_for(
+    arguments: list[str], levels: tuple[str, ...], said: bool
+) -> None:
+    assert resolved(*arguments).eval.harder_users == levels
+    assert ("Easy users alone" in evaluate(*arguments, "--dry-run").stderr) == said
+
+
 def test_the_long_form_stays_as_it_was() -> None:
     config = resolved("--agent", "expert", "--tasks", "5", "rl.steps=3")
     assert config == load_config("cpu", ["name=eval", "eval.agent=expert", "eval.tasks=5", "rl.steps=3"])

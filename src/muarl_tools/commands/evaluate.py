@@ -215,17 +215,26 @@ def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
     with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
         brought = ["name=eval", *(_own_settings(place, asked) if own else ())]
         brought += () if place is None else _of_benchmark(place, asked.settings)
-        brought += _easy_users_alone(asked) if own else ()
+        brought += _easy_users_alone(asked, place) if own else ()
     several = as_overrides({"domain.name": chosen}) if isinstance(chosen, list) else []
     return replace(asked, overrides=[*brought, *several, *asked.overrides])
 
 
-def _easy_users_alone(asked: Given) -> Sequence[str]:
-    """No conversations with harder users by default where each is paid for; a line says so."""
-    said = {word.split("=", 1)[0] for word in asked.overrides}
-    agent_or_user = asked.settings.get("eval.agent"), asked.settings.get("eval_user.kind"), *asked.overrides
-    paid = {"endpoint", "llm", "eval.agent=endpoint", "eval_user.kind=llm"}
-    if paid.isdisjoint(agent_or_user) or "eval.harder_users" in said:
+def _easy_users_alone(asked: Given, place: str | None) -> Sequence[str]:
+    """No conversations with harder users by default on a benchmark, whose scores are with its own users, where users are
+    of another kind anyway, and where each is paid for; only the last needs a line."""
+    from muarl.environments.registry import find, names
+
+    said = dict(word.split("=", 1) for word in asked.overrides)
+    asked_for = {**said, **{setting: value for setting, value in asked.settings.items() if value is not None}}
+    if "eval.harder_users" in asked_for:
+        return ()
+    domain = place or said.get("domain.name")
+    benchmark = domain in names() and find(domain).is_benchmark
+    others = any(asked_for.get(setting) for setting in ("eval.red_team", "eval.noise", "eval.solo"))
+    if benchmark or others:
+        return ("eval.harder_users=[]",)
+    if asked_for.get("eval.agent") != "endpoint" and asked_for.get("eval_user.kind") != "llm":
         return ()
     echo(
         "Easy users alone, since every conversation is paid for: eval.harder_users=[typical,hard] adds others.",
