@@ -221,8 +221,8 @@ def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
 
 
 def _easy_users_alone(asked: Given, place: str | None) -> Sequence[str]:
-    """No conversations with harder users by default on a benchmark, whose scores are with its own users, where users are
-    of another kind anyway, and where each is paid for; only the last needs a line."""
+    """No conversations with harder users by default on a benchmark, whose scores are with its own users, with users of
+    another kind, and where each conversation is paid for; only the last needs a line."""
     from muarl.environments.registry import find, names
 
     said = dict(word.split("=", 1) for word in asked.overrides)
