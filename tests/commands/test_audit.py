@@ -68,10 +68,11 @@ class TestRuns:
     def test_a_run(self, run: Path, tmp_path: Path) -> None:
         found = muarl("audit", run, "--out", tmp_path / "out", "--fail-on", "violation")
         assert found.exit_code == 0, found.output
-        assert "12 conversations. Rules: retail-generated (12)." in found.output
+        assert "36 conversations. Rules: retail-generated (36)." in found.output
         assert "Not checked (no rules declared): policy (eligibility)." in found.output
         summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-        assert (summary["episodes"], summary["success"]["value"]) == (12, 1.0)
+        assert (summary["episodes"], summary["success"]["value"]) == (36, 1.0)
+        assert [part["episodes"] for part in summary["files"].values()] == [12, 12, 12]  # easy, typical, hard users
         assert not any(run.glob("out*"))
 
     def test_one_file_of_it(self, run: Path) -> None:
@@ -94,6 +95,19 @@ class TestRuns:
         assert next(line for line in said.splitlines() if "success without any violation" in line).count("100.0%") == 2
         assert "24 conversations" in said and "--episodes NAME (train-0000)" in said
         assert "12 conversations" in muarl("audit", tmp_path, "--episodes", "train-0000").output
+
+    def test_evaluations_with_harder_users_stand_beside_the_others(self, run: Path, tmp_path: Path) -> None:
+        whole = (run / "episodes" / "eval.jsonl").read_text()
+        for name in ("config.yaml", "tasks.jsonl"):
+            (tmp_path / name).write_text((run / name).read_text())
+        (tmp_path / "episodes").mkdir()
+        stems = ("eval-before", "eval-after", "eval-typical", "eval-hard")
+        for stem in stems:
+            (tmp_path / "episodes" / f"{stem}.jsonl").write_text(whole)
+        said = muarl("audit", tmp_path).output
+        head = next(line for line in said.splitlines() if "eval-before" in line)
+        assert head.split() == ["figure", *stems] and max(map(len, said.splitlines())) <= 80
+        assert "48 conversations" in said and "--episodes NAME" not in said
 
     def test_a_run_that_is_still_writing(self, run: Path, tmp_path: Path) -> None:
         episodes = tmp_path / "episodes"

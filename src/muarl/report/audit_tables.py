@@ -75,6 +75,20 @@ def worst(summary: AuditSummary) -> list[Row]:
     ]
 
 
+def worst_lines(summary: AuditSummary) -> list[str]:
+    """The same for a terminal, in which five columns have no room: a line, and what was found below it."""
+    return [
+        f"{one.finding.severity} {one.finding.rule}: {_place(one.where)}, message {one.finding.message}\n"
+        f"    {one.finding.text}"
+        for one in summary.shown
+    ]
+
+
+def _place(where: Mapping[str, Any]) -> str:
+    """The file of an episode, and its id."""
+    return " ".join(str(where[name]) for name in ("file", "episode") if where.get(name))
+
+
 def domains(summary: AuditSummary) -> list[Row]:
     """(figure, share in each domain) of a run with several domains: catastrophic failures, success, and for each other
     layer the share of episodes without a violation."""
@@ -124,7 +138,14 @@ HEADS: dict[str, tuple[str | ShownColumn, ...]] = {
     "headline": ("figure", "share", "95% interval"),
     "layers": ("layer", ShownColumn("question"), "without violation", "95% interval"),
     "strata": ("kind of user", "episodes", "success", "95% interval"),
-    "rules": ("layer", ShownColumn("rule", whole=True), ShownColumn("severity"), "findings", "episodes", "share"),
+    "rules": (
+        ShownColumn("layer", whole=True),
+        ShownColumn("rule", whole=True),
+        ShownColumn("severity", whole=True),
+        "findings",
+        "episodes",
+        "share",
+    ),
     "faults": (ShownColumn("fault", whole=True), "episodes", "success", "faults", "calls failed"),
     "recovery": (
         ShownColumn("failed calls", whole=True),
@@ -148,15 +169,19 @@ FIRST = ("headline", "layers", "domains", "faults", "recovery")
 """The tables before those of single findings."""
 
 
-def tables(summary: AuditSummary, *, detailed: bool = True, figures: bool = True) -> dict[str, ShownTable]:
-    """The tables by name; without ``detailed`` only the headline and the layers, without ``figures`` all but those."""
+def tables(
+    summary: AuditSummary, *, detailed: bool = True, examples: bool = True, figures: bool = True
+) -> dict[str, ShownTable]:
+    """The tables by name; without ``detailed`` only the headline and the layers, without ``examples`` no single
+    findings, without ``figures`` all but headline and layers."""
     shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
     shown["domains"] = domains(summary)
     kinds = {kind: counts.to_json() for kind, counts in summary.faults.items()}
     shown |= {"faults": faults(kinds), "recovery": recovery(kinds)}
     if detailed:
         shown |= {"strata": strata(summary)} if figures else {}
-        shown |= {"rules": rules(summary), "worst": worst(summary)}
+        shown |= {"rules": rules(summary)}
+        shown |= {"worst": worst(summary)} if examples else {}
     heads = HEADS | {"domains": ("by domain", *sorted(summary.by_domain))}
     return {
         name: table(heads[name], rows, title=summary.name if name == "headline" else "")
@@ -183,8 +208,8 @@ def markdown(summary: AuditSummary) -> str:
     return "\n".join(parts)
 
 
-def beside(name: str, parts: Mapping[str, AuditSummary]) -> ShownTable:
-    """Several audits in one table: a column each, shares with their 95% intervals."""
+def beside(name: str, parts: Mapping[str, AuditSummary], *, intervals: bool = True) -> ShownTable:
+    """Several audits in one table: a column each, shares with their 95% intervals or without."""
     rows: list[tuple[str, list[Estimate | None]]] = [
         ("catastrophic failures", [p.catastrophic for p in parts.values()]),
         ("success", [p.success for p in parts.values()]),
@@ -197,7 +222,7 @@ def beside(name: str, parts: Mapping[str, AuditSummary]) -> ShownTable:
         [
             ("episodes", *(str(p.episodes) for p in parts.values())),
             *(
-                (label, *(Cell(*_share(e)) if e is not None else NOT_CHECKED for e in shares))
+                (label, *(Cell(*_share(e)) if e is not None and intervals else share_text(e) for e in shares))
                 for label, shares in rows
                 if any(shares) or not label.startswith("pass")
             ),

@@ -26,8 +26,8 @@ from muarl_worlds.tau.tau1_benchmark import recorded_world
 from muarl_worlds.tau.tau1_trajectories import Tau1Conversation
 from muarl_worlds.tau.tau2_results import Simulation
 
-EVALUATIONS = ("eval-before", "eval-after", "eval")
-"""Files of a run's episodes that are evaluations."""
+EVALUATIONS = ("eval-before", "eval-after", "eval", "eval-typical", "eval-hard")
+"""Files of a run's episodes that are evaluations, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ class ConversationReader:
             raise DataError(f"{path / 'episodes'}: holds no episodes yet")
         wanted = only or tuple(name for name in EVALUATIONS if name in names) or tuple(names)
         self.passed_over[:] = [] if only else sorted(names - set(wanted))
-        return [f for f in sorted(files, key=lambda f: (f.stem != "eval-before", f.stem)) if f.stem in wanted]
+        order = {name: n for n, name in enumerate((*EVALUATIONS, *sorted(names - set(EVALUATIONS))))}
+        return [f for f in sorted(files, key=lambda f: order[f.stem]) if f.stem in wanted]
 
     def _file(self, path: Path) -> Iterator[AuditedConversation]:
         run = RunOfFile.at(path, rules=self.rules.rules is None)

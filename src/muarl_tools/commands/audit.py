@@ -31,7 +31,10 @@ FAIL_ON = {"catastrophic": ("catastrophic",), "violation": ("catastrophic", "vio
 """What --fail-on names, and the severities that it is."""
 
 BESIDE = 3
+BESIDE_WITHOUT_INTERVALS = 5
 """Files that have a column each; of more, each has a row."""
+WIDE = 6
+"""Columns from which a terminal has no room for lines between them."""
 
 CHUNK = 64
 """Conversations that a judge is asked about at once; so many are held in memory."""
@@ -317,14 +320,24 @@ def _show(whole: AuditSummary, parts: Mapping[str, AuditSummary], judge: _Judge 
 
     from muarl.observe.screen import Screen
     from muarl.pages.table import to_terminal
-    from muarl.report.audit_tables import beside, one_below_another, strata_warnings, tables
+    from muarl.report.audit_tables import beside, one_below_another, strata_warnings, tables, worst_lines
 
     console = Screen()
     if len(parts) > 1:
-        shown = one_below_another(parts) if len(parts) > BESIDE else beside(whole.name, parts)
-        console.print(to_terminal(shown))
-    for table in tables(whole, figures=len(parts) == 1).values():
-        console.print(to_terminal(table))
+        if len(parts) > BESIDE_WITHOUT_INTERVALS:
+            console.print(to_terminal(one_below_another(parts)))
+        else:
+            roomy = len(parts) <= BESIDE
+            console.print(to_terminal(beside(whole.name, parts, intervals=roomy), lines=roomy))
+    for table in tables(whole, examples=False, figures=len(parts) == 1).values():
+        wide = len(table.columns) >= WIDE
+        if wide:
+            console.print()
+        console.print(to_terminal(table, lines=not wide))
+    if whole.shown:
+        console.print()
+    for line in worst_lines(whole):
+        console.print(Text(line))
     for name, part in parts.items():
         for text in strata_warnings(part):
             console.print(Text(f"Warning: {f'{name}: ' if len(parts) > 1 else ''}{text}.", style="yellow"))
