@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,16 @@ def test_success_without_any_violation_has_a_column(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["runs", str(tmp_path)]).output
     assert "without" in said and "violation" in said
     assert "82.0% (73–88)" in said and "28.0% (20–37)" in said and "not checked" in said
+
+
+def test_success_with_harder_users_has_a_column(tmp_path: Path) -> None:
+    harder = {"harder_users": {"typical": {"success": 0.75}, "hard": {"success": 0.5}}}
+    for name, more in (("a", harder), ("b", {})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text(json.dumps({"rl": {"success": 0.82}} | more))
+    said = muarl(str(tmp_path)).stdout
+    assert "harder users" in said and said.count("typical 75.0%, hard 50.0%") == 1
+    assert '"harder_users": null' in muarl(str(tmp_path), "--json").stdout
 
 
 def test_success_is_listed_by_domain(tmp_path: Path) -> None:

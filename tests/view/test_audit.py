@@ -133,6 +133,7 @@ def test_success_without_any_violation_stands_beside_success(tmp_path: Path) -> 
     runs = []
     for name in ("one", "two"):
         with RunDirectory(tmp_path, name) as run:
+            run.write_summary({"harder_users": {"hard": {"success": 0.375}}} if name == "one" else {})
             run.write_episodes(
                 "eval-after", played if name == "one" else [replace(e, verdict=Verdict(1.0)) for e in played]
             )
@@ -143,6 +144,7 @@ def test_success_without_any_violation_stands_beside_success(tmp_path: Path) -> 
     both = look(indexed(tmp_path, *runs))
     table = both.html[both.html.index("runs-table") :].partition("</table>")[0]
     assert "50%" in table and "not checked" in table, "what nobody checked is not equal to success"
+    assert table.count("hard 38%") == 1, "success with easy users is not the whole"
 
 
 def test_a_trade_of_rules_for_success_is_said_at_the_head(tmp_path: Path) -> None:

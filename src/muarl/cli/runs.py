@@ -15,6 +15,7 @@ from muarl.observe.terminal import echo, working
 if TYPE_CHECKING:
     from muarl.observe.listing import Listed
 
+HARDER = "harder users"
 PIPE = 200
 """Columns where no terminal says how many it has, so that rows stay whole."""
 
@@ -43,8 +44,9 @@ def runs(
 
     Success, with its 95% interval in percent, is that of the last evaluation on held-out tasks; where there was none,
     of the last training step, in brackets. Beside it stands success without any violation, or "not checked" where
-    nobody audited it. Progress is in training steps, or in conversations of evaluations and cold starts. A run whose
-    process died without a status is "killed". Times are UTC.
+    nobody audited it, and success on the same tasks with users who are harder to serve. Progress is in training steps,
+    or in conversations of evaluations and cold starts. A run whose process died without a status is "killed". Times are
+    UTC.
 
       muarl runs
       muarl runs --sort success
@@ -73,17 +75,18 @@ def _print(found: list[Listed]) -> None:
 
     from muarl.observe.screen import Screen, print_narrow
 
-    head = ("run", "kind", "domain", "state", "progress", "success", "without violation", "began", "ended", "cost")
+    figures = ("progress", "success", "without violation", HARDER)
+    head = ("run", "kind", "domain", "state", *figures, "began", "ended", "cost")
     rows = []
     for run in found:
         cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
-        rows.append([*cells, _progress(run), _success(run), _clean(run), *_times(run), _cost(run)])
+        rows.append([*cells, _progress(run), _success(run), _clean(run), _harder(run), *_times(run), _cost(run)])
     print_narrow(
         Screen(width=None if sys.stdout.isatty() else PIPE, highlight=False),
         head,
         rows,
-        first_to_go=("ended", "progress", "kind", "began", "cost", "state", "domain"),
-        right=("progress", "success", "without violation", "cost"),
+        first_to_go=("ended", "progress", "kind", "began", "cost", "state", HARDER, "domain"),
+        right=(*figures, "cost"),
     )
 
 
@@ -121,6 +124,10 @@ def _clean(run: Listed) -> str:
     whole = NOT_CHECKED if value is None else ShownShare(value, run.interval_without_violation).short_text
     each = (parts.get(name) for name in run.by_domain or {}) if parts else ()
     return "\n".join([whole, *(NOT_CHECKED if share is None else f"{share:.1%}" for share in each)])
+
+
+def _harder(run: Listed) -> str:
+    return ", ".join(f"{level} {share:.1%}" for level, share in (run.harder_users or {}).items())
 
 
 def _times(run: Listed) -> tuple[str, str]:

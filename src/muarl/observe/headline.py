@@ -100,6 +100,13 @@ def by_difficulty(summary: Summary) -> list[tuple[str, Headline]]:
     return [("easy", easy), *((level, _headline(mapping(block), mapping(block))) for level, block in harder.items())]
 
 
+def harder_success(summary: Summary) -> dict[str, float] | None:
+    """By level ("typical", "hard"), the success of a job's last evaluation with such users; None where it had none."""
+    blocks = mapping(summary.get(HARDER_USERS))
+    shares = {level: as_figure(mapping(block).get("success")) for level, block in blocks.items()}
+    return {level: share for level, share in shares.items() if share is not None} or None
+
+
 def audit_of(summary: Summary, key: str) -> Summary:
     """The sum of the audit of that evaluation; empty where there is none."""
     audit = mapping(summary.get("audit"))

@@ -20,7 +20,7 @@ from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.basics.errors import MuarlError
 from muarl.basics.json_values import as_figure
 from muarl.basics.untrusted import parse_json, read_json_object, read_yaml
-from muarl.observe.headline import ShownShare, clean_in, headline_of
+from muarl.observe.headline import ShownShare, clean_in, harder_success, headline_of
 from muarl.observe.status import KILLED, RUNNING, process_exists, state_of
 from muarl.pages.shortening import cut
 
@@ -54,7 +54,9 @@ class Listed:
     last training step (``held_out`` False). ``success_without_violation``: of the same, None where it was not checked.
     ``interval``, ``interval_without_violation``: their 95% intervals, where a summary has them. ``began``, ``ended``:
     ISO 8601, UTC. ``cost``: US dollars at endpoints, None where there is no account, or a very long one.
-    ``by_domain``: of a run with several domains, the success in each that counts in ``success``; None for others.
+    ``harder_users``: by level ("typical", "hard"), the success on the same tasks with such users; None where there was
+    no such evaluation. ``by_domain``: of a run with several domains, the success in each that counts in ``success``;
+    None for others.
     ``clean_by_domain``: the same without any violation, of domains where it was checked."""
 
     path: str
@@ -74,6 +76,7 @@ class Listed:
     interval: tuple[float, float] | None = None
     success_without_violation: float | None = None
     interval_without_violation: tuple[float, float] | None = None
+    harder_users: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -130,6 +133,7 @@ def _listed(path: Path) -> Listed:
         interval=None if success is None else success.interval,
         success_without_violation=None if clean is None else clean.value,
         interval_without_violation=None if clean is None else clean.interval,
+        harder_users=harder_success(summary),
     )
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
-from muarl.observe.headline import AFTER, ALONE, headline_of, what_went_wrong
+from muarl.observe.headline import AFTER, ALONE, harder_success, headline_of, what_went_wrong
 from muarl.observe.progress import clock
 from muarl.observe.status import resume_command
 from muarl.pages.charts import number, percent
@@ -109,6 +109,7 @@ def _table(site: Site, seen: Sequence[ViewedRun]) -> Html:
     for n, s in enumerate(seen):
         reward, kl, entropy = (ends(s.rows, *names) for names in (("reward", "success"), ("kl_k3", "kl"), ("entropy",)))
         held_out, clean = _held_out(s)
+        harder = harder_success(s.summary) or {}
         key = tag("i", class_=f"key {s.colour}") if n < COLOURS else None
         worst = grave(audits_of(s))
         rows.append(
@@ -118,6 +119,7 @@ def _table(site: Site, seen: Sequence[ViewedRun]) -> Html:
                 f"{reward[0]:.2f} → {reward[1]:.2f}" if reward else "–",
                 percent(held_out) if held_out is not None else "–",
                 "–" if held_out is None else NOT_CHECKED if clean is None else percent(clean),
+                ", ".join(f"{level} {percent(share)}" for level, share in harder.items()) or "–",
                 Cell("–", page=worst),
                 number(kl[1]) if kl else "–",
                 number(entropy[1]) if entropy else "–",
@@ -125,7 +127,10 @@ def _table(site: Site, seen: Sequence[ViewedRun]) -> Html:
                 f"${spent(s.metrics):,.2f}",
             )
         )
-    head = ["Run", "Steps", "Reward", "Held out", "Without violation", "Catastrophic", "KL", "Entropy", "Time", "Cost"]
+    head = [
+        *("Run", "Steps", "Reward", "Held out", "Without violation", "Harder users", "Catastrophic"),
+        *("KL", "Entropy", "Time", "Cost"),
+    ]
     warned = [
         tag("li", tag("b", s.run.name), ": ", text) for s in seen if s.phase == "rl" for text in what_went_wrong(s.rows)
     ]
