@@ -34,9 +34,11 @@ class Machines:
 
     def assumed(self, assumptions: Assumptions) -> Assumptions:
         """The assumptions with what was seen, but for what somebody has replaced."""
-        memory = None if "gpu" in assumptions.given else self.gpu_gib
+        memory = None if "gpu" in assumptions.replaced else self.gpu_gib
         per_node = -(-self.gpus // self.nodes)
-        return assumptions.unless_given(gpu=self.kind, gpu_gib=memory, node_gib=self.node_gib, gpus_per_node=per_node)
+        return assumptions.unless_replaced(
+            gpu=self.kind, gpu_gib=memory, node_gib=self.node_gib, gpus_per_node=per_node
+        )
 
     def __str__(self) -> str:
         memory = "" if self.gpu_gib is None else f" with {self.gpu_gib:.0f} GiB"

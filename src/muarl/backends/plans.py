@@ -44,11 +44,11 @@ def planner(
     """Who makes plans of a run and of others like it, all with the same model, machines and prompts."""
     shape = model_shape(run.model.checkpoint)
     machine = None
-    if run.in_one_process and seen is None and not assumptions.given and run.model.device in ("auto", "cpu"):
+    if run.in_one_process and seen is None and not assumptions.replaced and run.model.device in ("auto", "cpu"):
         machine = free_memory()
     known = assumptions if seen is None else seen.assumed(assumptions)
-    if "prompt_tokens" not in assumptions.given:
-        known = known.unless_given(prompt_tokens=prompt())
+    if "prompt_tokens" not in assumptions.replaced:
+        known = known.unless_replaced(prompt_tokens=prompt())
     models = starts_with_models(run.sft, run.coldstart)
     imagined = imagined_share(run.coldstart.scenarios) if models else 1.0
     return lambda other: make_plan(other, shape, known, machine=machine, imagined=imagined)
@@ -69,7 +69,9 @@ def learning_plan(
     seen: Machines | None = None,
 ) -> LearningPlan:
     """The plan of a cold start of so many steps: on this machine's CPU where it would run there, else on GPUs."""
-    on_cpu = compute.learns_here and compute.model.device in ("auto", "cpu") and seen is None and not assumptions.given
+    on_cpu = (
+        compute.learns_here and compute.model.device in ("auto", "cpu") and seen is None and not assumptions.replaced
+    )
     known = assumptions if seen is None else seen.assumed(assumptions)
     return plan_learning(compute, sft, shape, steps, known, machine=free_memory() if on_cpu else None)
 

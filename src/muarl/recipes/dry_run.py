@@ -119,7 +119,7 @@ def _model_line(held: str, shape: ModelShape, folder: Path | None) -> str:
 
 def _machines(compute: Compute, assumed: Assumptions, seen: Machines | None) -> Iterator[str]:
     """Which GPUs are planned with, and how that is known."""
-    if "gpu" in assumed.given:
+    if "gpu" in assumed.replaced:
         yield f"machines: {assumed.gpu}, as --assume says"
     elif seen is not None:
         yield f"machines: {seen}"
