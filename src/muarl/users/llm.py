@@ -135,8 +135,8 @@ class LLMUserFactory:
         else:
             self.guidelines = load_guidelines(guidelines)
             self._style = guidelines
-        told = "".join(f", {part}" for part in (self.traits, self.strata) if part)
-        self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines{told})"
+        options = "".join(f", {part}" for part in (self.traits, self.strata) if part)
+        self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines{options})"
 
     async def aclose(self) -> None:
         """Close its connections."""
