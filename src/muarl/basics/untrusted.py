@@ -216,8 +216,8 @@ def _refused(text: str, what: Any) -> yaml.MarkedYAMLError:
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_number)
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag.rpartition(":")[2] not in ("timestamp", "merge", "value")]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in pairs if tag.rpartition(":")[2] not in ("timestamp", "merge", "value")]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 

@@ -96,10 +96,10 @@ def why_failed(result: ToolResult) -> str | None:
     text = result.content
     if result.error:
         return f"{result.cause or 'returns an error'}: {text.removeprefix('Error: ')}"
-    told = bool(_TOLD.match(text))
-    if not told and text.startswith('{"error":'):
+    says_so = bool(_TOLD.match(text))
+    if not says_so and text.startswith('{"error":'):
         try:
-            told = set(json.loads(text)) == {"error"}
+            says_so = set(json.loads(text)) == {"error"}
         except (ValueError, RecursionError):
-            told = False
-    return f"returns an error: {text}" if told else None
+            says_so = False
+    return f"returns an error: {text}" if says_so else None
