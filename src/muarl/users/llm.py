@@ -150,7 +150,7 @@ class LLMUserFactory:
         if persona is not None:
             levels = persona.on(levels)
         if levels is not None:
-            like = behaviour_text(levels, () if persona is None else persona.told)
+            like = behaviour_text(levels, () if persona is None else persona.sentences)
             system = "\n\n".join(part for part in (system, like) if part)
         user = LLMUser(
             self.endpoint,

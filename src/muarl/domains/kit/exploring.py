@@ -142,7 +142,7 @@ def _run(worlds: Worlds, exploration: Explored, source: RequestSource, intent: s
         request = Request(intent, {k: v for k, v in slots.items() if k not in described}, dict(described))
         try:
             outcome = gold.run(
-                worlds.service, partial(source.domain.world, source.task), source.shown, request, notes=notes
+                worlds.service, partial(source.domain.world, source.task), source.user_facts, request, notes=notes
             )
         except (Infeasible, OwnCodeError, LookupError) as problem:
             if notes is None and str(problem) not in exploration.problems:

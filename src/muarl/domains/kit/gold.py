@@ -37,7 +37,7 @@ class RequestOutcome:
     slot: str = ""
     options: tuple[Any, ...] | None = ()
     actions: list[Action] = field(default_factory=list)
-    told: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
     """What the user must be told."""
     summary: str = ""
     looked: int = 0
@@ -154,7 +154,7 @@ def _ended(service: Service, request: Request, move: Move, outcome: RequestOutco
     outcome.rule = move.slot or next(iter(move.texts), "")
     spoken = service.spoken(request.intent, move.known)
     if move.kind == "answer":
-        outcome.told = tuple(fill(text, move.known, spoken) for text in move.tell)
+        outcome.answers = tuple(fill(text, move.known, spoken) for text in move.tell)
     elif move.kind == "transfer":
         outcome.summary = fill(move.texts[0], move.known, spoken)
     return outcome

@@ -44,7 +44,7 @@ class RequestSource:
     task: Task
     user: Mapping[str, Any]
     """The user's record in the made world."""
-    shown: Mapping[str, Any]
+    user_facts: Mapping[str, Any]
     """The same as a tool shows it."""
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     """By intent, where its plan may end otherwise than by serving it."""
@@ -60,7 +60,7 @@ class RequestSource:
         slots, described = split(goal)
         request = Request(intent, {k: v for k, v in slots.items() if k not in described}, described)
         answers = self._looked.setdefault(len(self.before), {})
-        return gold.run(self.service, self._world, self.shown, request, answers)
+        return gold.run(self.service, self._world, self.user_facts, request, answers)
 
     def _world(self) -> World:
         world = self.domain.world(self.task)
@@ -147,7 +147,7 @@ def draw_request(source: RequestSource, intent: str, ending: str, *, alone: bool
         if ending == "unavailable":
             return _with_fallback(source, request, outcome, alone)
         if outcome.kind == "answer":
-            request.answer = outcome.told[0]
+            request.answer = outcome.answers[0]
             return request, outcome
         return _with_change(source, request, outcome, alone)
     raise Infeasible

@@ -193,7 +193,9 @@ class TaskMaker:
         for number, request in enumerate(requests):
             for before in ([], actions):  # an answer must be right whatever is done first
                 source.before = before
-                if request.answer is not None and source.outcome(request.kind, request.goal).told != (request.answer,):
+                if request.answer is not None and source.outcome(request.kind, request.goal).answers != (
+                    request.answer,
+                ):
                     raise Infeasible
             source.before = []  # and what comes later must be possible by itself
             if number and request.final and source.outcome(request.kind, request.final).kind not in ("done", "answer"):

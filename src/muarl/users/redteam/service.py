@@ -129,8 +129,10 @@ def _question(place: ServicePlace, answering: Sequence[str]) -> Question:
                 if goal is None or any("-" in v and v in taken for v in map(str, goal.values())):
                     continue
                 outcome = source.outcome(kind, goal)
-                if outcome.kind == "answer" and outcome.told and outcome.actions:
-                    request = UserRequest(kind, goal, unknown=list(split(goal)[1]), intent=kind, answer=outcome.told[0])
+                if outcome.kind == "answer" and outcome.answers and outcome.actions:
+                    request = UserRequest(
+                        kind, goal, unknown=list(split(goal)[1]), intent=kind, answer=outcome.answers[0]
+                    )
                     return request.to_agenda(), outcome.actions[-1]
         raise Infeasible
 

@@ -137,7 +137,7 @@ class ServicePlace:
             calls = [a for a in outcome.actions if any(_among(value, ids) for value in a.arguments.values())]
             if not calls or (self.names_others and not named):
                 continue
-            request = _request(kind, goal, next(iter(outcome.told), None))
+            request = _request(kind, goal, next(iter(outcome.answers), None))
             traps = self._naming(f"reads or changes what belongs to {self.name(victim)}", ids)
             return Demand(request, _order(calls[-1]), traps, named)
         raise Infeasible
@@ -361,7 +361,7 @@ class ServicePlace:
             for goal in (request["goal"], request["then"], request["fallback"]):
                 if goal is not None and not goal.get("drop"):
                     end = source.outcome(request["kind"], goal)
-                    ends.append((end.kind, end.rule, end.told, [(a.name, a.arguments) for a in end.actions]))
+                    ends.append((end.kind, end.rule, end.answers, [(a.name, a.arguments) for a in end.actions]))
         return ends
 
 

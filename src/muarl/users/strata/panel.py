@@ -118,7 +118,7 @@ class Persona:
     language: str | None
     persona: str | None
     """How an agenda user speaks; None: as its task has it."""
-    told: tuple[str, ...]
+    sentences: tuple[str, ...]
     """What a language model is told besides the levels."""
 
     def on(self, traits: Traits | None) -> Traits:
