@@ -24,10 +24,12 @@ _open: ContextVar[tuple[Meter, ...]] = ContextVar("open meters", default=())
 
 @dataclass(slots=True)
 class Meter:
-    """``usage``: of all models so far; ``besides``: of those that are neither agent nor user."""
+    """What models have used."""
 
     usage: Usage = field(default_factory=Usage)
+    """Of all models so far."""
     besides: Usage = field(default_factory=Usage)
+    """Of those that are neither agent nor user."""
 
 
 @contextmanager

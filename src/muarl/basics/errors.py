@@ -37,11 +37,11 @@ class InfrastructureError(MuarlError):
     """Something outside the policy failed (endpoint, sampler, tool server). Such an episode is excluded, never scored.
 
     ``boundary`` says whose failure it is: "user", "agent", "judge", "world". ``retryable`` False means that trying
-    again cannot help (a wrong API key, an unknown model), and that the run should end. ``usage``: what the failed
-    request took all the same (an ``episode.Usage``), None where nobody counted.
+    again cannot help (a wrong API key, an unknown model), and that the run should end.
     """
 
     usage: Any = None
+    """What the failed request took all the same (an ``episode.Usage``), None where nobody counted."""
 
     def __init__(self, message: str, *, boundary: str, retryable: bool = True) -> None:
         super().__init__(message)

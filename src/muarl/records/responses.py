@@ -37,11 +37,12 @@ def messages_of(items: Any, place: str, lost: Counter[str] | None = None) -> lis
 
 @dataclass
 class _Reader:
-    """``open``: whether further items of the assistant belong to the last message."""
+    """Puts the items of a response together as messages."""
 
     lost: Counter[str] | None
     messages: list[dict[str, Any]] = field(default_factory=list)
     open: bool = False
+    """Whether further items of the assistant belong to the last message."""
 
     def add(self, item: Any, place: str) -> None:
         if not isinstance(item, Mapping):

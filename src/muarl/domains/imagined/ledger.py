@@ -48,12 +48,15 @@ def _same(left: Any, right: Any) -> bool:
 
 @dataclass
 class Ledger:
-    """``records``: everything known of each record. ``events``: in order. ``absent``: calls that found nothing."""
+    """What a model that plays tools has said of its world."""
 
     id_fields: frozenset[str] = frozenset()
     records: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    """Everything known of each record."""
     events: list[Event] = field(default_factory=list)
+    """In order."""
     absent: dict[str, str] = field(default_factory=dict)
+    """Calls that found nothing."""
     _answers: dict[str, Any] = field(default_factory=dict)
     _lists: dict[tuple[str, str, str], set[Key]] = field(default_factory=dict)
     _created: set[Key] = field(default_factory=set)

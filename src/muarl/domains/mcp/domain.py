@@ -35,16 +35,15 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
 class McpDomain(Domain):
-    """A domain on an MCP server.
-
-    ``launch``: how the server is reached. ``offers``: the tools that the agent gets, None for all. ``listing``: the
-    server's tools as they are known to be, so that the domain can be looked at without starting it; None: it is asked
-    at the first need. ``places``: how many of its processes may run at once, 0 for the machine's default.
-    """
+    """A domain on an MCP server. ``places``: how many of its processes may run at once, 0 for the machine's default."""
 
     launch: ClassVar[Launch]
+    """How the server is reached."""
     offers: ClassVar[Sequence[OfferedTool] | None] = None
+    """The tools that the agent gets, None for all."""
     listing: ClassVar[Mapping[str, ServerTool] | None] = None
+    """The server's tools as they are known to be, so that the domain can be looked at without starting it; None: it is
+    asked at the first need."""
 
     def __init__(
         self,
