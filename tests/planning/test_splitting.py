@@ -135,9 +135,9 @@ def test_a_teacher_s_conversations_are_priced_where_a_run_begins_with_some() -> 
 
 
 def test_what_somebody_assumes_counts_more_than_what_is_known() -> None:
-    assert Assumptions().unless_given(prompt_tokens=7.0, gpu=None).prompt_tokens == 7.0
+    assert Assumptions().unless_replaced(prompt_tokens=7.0, gpu=None).prompt_tokens == 7.0
     given = assume(["prompt_tokens=9"])
-    assert given.unless_given(prompt_tokens=7.0).prompt_tokens == 9.0
+    assert given.unless_replaced(prompt_tokens=7.0).prompt_tokens == 9.0
     dear = plan_of("mua-8b", a=assume(["user_prompt_price=10"]))
     usual = plan_of("mua-8b")
     assert dear.cost is not None and usual.cost is not None

@@ -24,10 +24,12 @@ _open: ContextVar[tuple[Meter, ...]] = ContextVar("open meters", default=())
 
 @dataclass(slots=True)
 class Meter:
-    """``usage``: of all models so far; ``besides``: of those that are neither agent nor user."""
+    """What models have used."""
 
     usage: Usage = field(default_factory=Usage)
+    """Of all models so far."""
     besides: Usage = field(default_factory=Usage)
+    """Of those that are neither agent nor user."""
 
 
 @contextmanager
@@ -125,7 +127,7 @@ class Reserve:
 
     def admits(self, spent: Usage, cost: float | None, tokens: int | None) -> bool:
         """Whether another one may begin, with so much spent of so much. What is spent to the end is not asked here."""
-        under_way, known = len(self._under_way), self._known
+        under_way, finished = len(self._under_way), self._known
         if under_way == 0:
             return True
         bounds = ((cost, spent.cost, self._largest[0]), (tokens, float(_tokens(spent)), float(self._largest[1])))
@@ -133,8 +135,8 @@ class Reserve:
             if bound is None:
                 continue
             each = (bound - gone) / (under_way + 1)
-            plenty = known >= KNOWN and largest * PLENTY <= each
-            if not plenty and not (under_way < known and largest * (1 + CAUTION / known) <= each):
+            plenty = finished >= KNOWN and largest * PLENTY <= each
+            if not plenty and not (under_way < finished and largest * (1 + CAUTION / finished) <= each):
                 return False
         return True
 
@@ -150,20 +152,20 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a rollout may spend: US dollars, and tokens (prompt and completion, agent and users). None: no bound.
-
-    When it is spent, no new episode begins; running ones finish, and ``reserve`` sees to it that they are not too many.
-    Nor does one begin once a model did not say what an answer took: such a bound cannot be kept. ``besides``: what else
-    counts against it, such as the judge's usage and what an interrupted run had spent. ``users_only``: the agent is
-    one's own, and costs nothing. ``accounted``: ``besides`` is the account that these episodes are entered in too, as
-    they end.
-    """
+    """What a rollout may spend. When it is spent, no new episode begins; running ones finish, and ``reserve`` sees to
+    it that they are not too many. Nor does one begin once a model did not say what an answer took: such a bound cannot
+    be kept."""
 
     cost: float | None = None
+    """US dollars; None: no bound."""
     tokens: int | None = None
+    """Of prompt and completion, agent and users; None: no bound."""
     besides: Callable[[], Usage] | None = None
+    """What else counts against it, such as the judge's usage and what an interrupted run had spent."""
     users_only: bool = False
+    """The agent is one's own, and costs nothing."""
     accounted: bool = False
+    """``besides`` is the account that these episodes are entered in too, as they end."""
     reserve: Reserve = field(default_factory=Reserve, compare=False)
 
     @property
@@ -217,9 +219,9 @@ class Budget:
 
 def besides_of(episode: Episode) -> Usage:
     """What models used for an episode that are neither its agent nor its user."""
-    told = episode.tags.get(BESIDES)
+    besides = episode.tags.get(BESIDES)
     try:
-        return Usage(**told) if isinstance(told, dict) else Usage()
+        return Usage(**besides) if isinstance(besides, dict) else Usage()
     except TypeError:  # a file of somebody else's
         return Usage()
 

@@ -54,17 +54,17 @@ def without_violation(episode: Episode) -> bool | None:
     """Whether a scored episode is a success without any violation: its task was done, and the audit found no violation
     in any other layer. None where it was not audited, or the audit had no rules to go by: that is "not checked", and
     counts neither way."""
-    found = None if episode.verdict is None else episode.verdict.audit.get(VIOLATIONS)
-    return None if found is None else is_success(episode.reward) and not found
+    violations = None if episode.verdict is None else episode.verdict.audit.get(VIOLATIONS)
+    return None if violations is None else is_success(episode.reward) and not violations
 
 
 def scored(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes that count: all but infrastructure failures. ValueError if one of them has no verdict."""
-    kept = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
-    for episode in kept:
+    scored_episodes = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
+    for episode in scored_episodes:
         if episode.verdict is None:
             raise ValueError(f"episode {episode.id} has no verdict: score episodes before measuring them")
-    return kept
+    return scored_episodes
 
 
 def exclusion_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
@@ -85,12 +85,12 @@ def exclusion_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 def guard_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """Of users with a guard: ``user_guard/asked_again``, how often a user was asked again per episode, and
     ``user_guard/spoiled``, the share of episodes that it could not fix. Nothing where there was no guard."""
-    told = [e.tags[GUARD] for e in episodes if isinstance(e.tags.get(GUARD), Mapping)]
-    if not told:
+    guard_tags = [e.tags[GUARD] for e in episodes if isinstance(e.tags.get(GUARD), Mapping)]
+    if not guard_tags:
         return {}
     return {
-        f"{GUARD}/asked_again": fmean(float(tag.get("asked_again", 0)) for tag in told),
-        f"{GUARD}/spoiled": fmean(float(bool(tag.get("left"))) for tag in told),
+        f"{GUARD}/asked_again": fmean(float(tag.get("asked_again", 0)) for tag in guard_tags),
+        f"{GUARD}/spoiled": fmean(float(bool(tag.get("left"))) for tag in guard_tags),
     }
 
 
@@ -137,10 +137,10 @@ def group_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 
 def stop_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """``stop/REASON``: the share of episodes that ended so, for every reason, 0 included; they sum to 1."""
-    kept = scored(episodes)
-    counts = Counter(e.stop for e in kept)
+    scored_episodes = scored(episodes)
+    counts = Counter(e.stop for e in scored_episodes)
     reasons = [r for r in StopReason if r is not StopReason.INFRASTRUCTURE]
-    return {f"stop/{r.value}": counts[r] / len(kept) for r in reasons} if kept else {}
+    return {f"stop/{r.value}": counts[r] / len(scored_episodes) for r in reasons} if scored_episodes else {}
 
 
 def handed_over_by(stop: StopReason, last_role: str | None, called: Sequence[str]) -> str:
@@ -151,12 +151,12 @@ def handed_over_by(stop: StopReason, last_role: str | None, called: Sequence[str
 
 def general_tools(episodes: Iterable[Episode]) -> frozenset[str]:
     """``GENERAL_TOOLS``, and the tools by which some of the episodes have handed users over."""
-    found = set(GENERAL_TOOLS)
+    tools = set(GENERAL_TOOLS)
     for e in episodes:
         if e.stop is StopReason.TRANSFER and e.messages:
             called = next((m.tool_calls for m in reversed(e.messages) if m.role == "assistant"), ())
-            found.add(handed_over_by(e.stop, e.messages[-1].role, [c.name for c in called]))
-    return frozenset(found - {""})
+            tools.add(handed_over_by(e.stop, e.messages[-1].role, [c.name for c in called]))
+    return frozenset(tools - {""})
 
 
 def tool_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
@@ -164,12 +164,12 @@ def tool_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     calls, those of ``general_tools``), ``tool_error_rate`` (share of calls answered by an error), ``malformed_calls``
     per episode, ``loops`` (share of episodes in which the same call with the same arguments was made ``LOOP`` times or
     more)."""
-    kept = scored(episodes)
-    if not kept:
+    scored_episodes = scored(episodes)
+    if not scored_episodes:
         return {}
     names: Counter[str] = Counter()
     malformed = errors = loops = 0
-    for e in kept:
+    for e in scored_episodes:
         same: Counter[str] = Counter()
         for m in e.messages:
             if m.role == "assistant":
@@ -183,11 +183,15 @@ def tool_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
                 errors += m.error
         loops += max(same.values(), default=0) >= LOOP
     total = sum(names.values()) + malformed
-    out = {"calls": total / len(kept), "malformed_calls": malformed / len(kept), "loops": loops / len(kept)}
+    out = {
+        "calls": total / len(scored_episodes),
+        "malformed_calls": malformed / len(scored_episodes),
+        "loops": loops / len(scored_episodes),
+    }
     if total:
-        out["calls_general_share"] = sum(names[g] for g in general_tools(kept)) / total
+        out["calls_general_share"] = sum(names[g] for g in general_tools(scored_episodes)) / total
         out["tool_error_rate"] = errors / total
-    out.update({f"calls/{name}": n / len(kept) for name, n in sorted(names.items())})
+    out.update({f"calls/{name}": n / len(scored_episodes) for name, n in sorted(names.items())})
     return out
 
 
@@ -196,24 +200,24 @@ def audit_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     (share of the episodes that solved the task and wrote nothing without the customer's yes), ``needless_transfers``
     (share of the episodes where it can be told), ``grounded`` (share of the writes and answers that hang on documents
     which go by the document that holds), and means per episode of the other findings, as ``audit/NAME``."""
-    found: dict[str, list[float]] = defaultdict(list)
+    findings: dict[str, list[float]] = defaultdict(list)
     agreed: list[bool] = []
     for e in scored(episodes):
         if e.verdict is not None:
             for name, value in e.verdict.audit.items():
-                found[name].append(float(value))
+                findings[name].append(float(value))
             if (unasked := e.verdict.audit.get("writes_without_consent")) is not None:
                 agreed.append(is_success(e.reward) and not unasked)
     out: dict[str, float] = {"success_with_consent": fmean(agreed)} if agreed else {}
-    writes = sum(found.get("writes", ()))
-    if writes and "writes_without_consent" in found:  # some domains' users are not to be asked
-        out["writes_without_consent"] = sum(found["writes_without_consent"]) / writes
-    if judged := found.get("needless_transfers"):
+    writes = sum(findings.get("writes", ()))
+    if writes and "writes_without_consent" in findings:  # some domains' users are not to be asked
+        out["writes_without_consent"] = sum(findings["writes_without_consent"]) / writes
+    if judged := findings.get("needless_transfers"):
         out["needless_transfers"] = fmean(v > 0 for v in judged)
-    if documented := sum(found.get("documented", ())):
-        out["grounded"] = sum(found["grounded"]) / documented
+    if documented := sum(findings.get("documented", ())):
+        out["grounded"] = sum(findings["grounded"]) / documented
     skipped = {"writes_without_consent", "needless_transfers", "grounded", "calls", "tool_errors", "malformed_calls"}
-    out.update({f"audit/{name}": fmean(values) for name, values in sorted(found.items()) if name not in skipped})
+    out.update({f"audit/{name}": fmean(values) for name, values in sorted(findings.items()) if name not in skipped})
     return out
 
 
@@ -271,20 +275,20 @@ def _generated(episode: Episode) -> list[Sequence[object]]:
 
 def timing_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     """``time/NAME``: mean seconds per episode of every timing that the episodes carry."""
-    found: dict[str, list[float]] = defaultdict(list)
+    timings: dict[str, list[float]] = defaultdict(list)
     for e in scored(episodes):
         for name, value in e.timings.items():
-            found[name].append(value)
-    return {f"time/{name}": fmean(values) for name, values in sorted(found.items())}
+            timings[name].append(value)
+    return {f"time/{name}": fmean(values) for name, values in sorted(timings.items())}
 
 
 def by_domain(episodes: Iterable[Episode]) -> dict[str, list[Episode]]:
     """The episodes of a run with several domains by domain, in the order in which they come; empty for other runs."""
-    found: dict[str, list[Episode]] = {}
+    domains: dict[str, list[Episode]] = {}
     for episode in episodes:
         if (name := episode.tags.get(DOMAIN)) is not None:
-            found.setdefault(str(name), []).append(episode)
-    return dict(sorted(found.items()))
+            domains.setdefault(str(name), []).append(episode)
+    return dict(sorted(domains.items()))
 
 
 def episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
@@ -306,26 +310,29 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     were audited, ``success_without_violation`` (a mean as well).
     """
     everything = list(episodes)
-    kept = scored(everything)
-    out: dict[str, float] = {"episodes": float(len(kept)), "excluded": float(len(everything) - len(kept))}
+    scored_episodes = scored(everything)
+    out: dict[str, float] = {
+        "episodes": float(len(scored_episodes)),
+        "excluded": float(len(everything) - len(scored_episodes)),
+    }
     out |= exclusion_metrics(everything) | guard_metrics(everything)
-    if not kept:
+    if not scored_episodes:
         return {**out, **usage_metrics(everything)}
-    turns = [agent_turns(e) for e in kept]
-    tokens = [agent_tokens(e) for e in kept]
-    out["reward"] = fmean(e.reward for e in kept)
-    out["success"] = fmean(is_success(e.reward) for e in kept)
-    if checked := [clean for e in kept if (clean := without_violation(e)) is not None]:
+    turns = [agent_turns(e) for e in scored_episodes]
+    tokens = [agent_tokens(e) for e in scored_episodes]
+    out["reward"] = fmean(e.reward for e in scored_episodes)
+    out["success"] = fmean(is_success(e.reward) for e in scored_episodes)
+    if checked := [clean for e in scored_episodes if (clean := without_violation(e)) is not None]:
         out[SUCCESS_WITHOUT_VIOLATION] = fmean(checked)
     out["turns"] = fmean(turns)
     out["agent_tokens"] = fmean(tokens)
     if sum(turns):
         out["agent_tokens_per_turn"] = sum(tokens) / sum(turns)
-    out["truncated"] = fmean(e.stop.truncated for e in kept)
-    if (varied := diversity(kept)) is not None:
+    out["truncated"] = fmean(e.stop.truncated for e in scored_episodes)
+    if (varied := diversity(scored_episodes)) is not None:
         out["diversity"] = varied
     for part in (group_metrics, stop_metrics, tool_metrics, audit_metrics, timing_metrics):
-        out.update(part(kept))
+        out.update(part(scored_episodes))
     out.update(usage_metrics(everything))
     return out
 
@@ -343,9 +350,9 @@ BEHAVIOUR = (
 
 def behaviour(episodes: Iterable[Episode]) -> dict[str, float]:
     """How an agent behaves, beside whether it succeeds: the figures of ``BEHAVIOUR`` and the stop reasons seen."""
-    found = _episode_metrics(episodes)
-    out = {name: found[name] for name in BEHAVIOUR if name in found}
-    return out | {k: v for k, v in found.items() if k.startswith("stop/") and v > 0}
+    metrics = _episode_metrics(episodes)
+    out = {name: metrics[name] for name in BEHAVIOUR if name in metrics}
+    return out | {k: v for k, v in metrics.items() if k.startswith("stop/") and v > 0}
 
 
 def flatten(values: Mapping[str, object], prefix: str = "") -> dict[str, float]:

@@ -126,11 +126,12 @@ def mean_interval(values: Sequence[float], *, seed: int = 0) -> Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A share with its 95% interval; ``n`` tasks (pass^k) or episodes stand behind it."""
+    """A share with its 95% interval."""
 
     value: float
     interval: Interval
     n: int
+    """Tasks (pass^k) or episodes that stand behind it."""
 
     def to_json(self) -> dict[str, Any]:
         """``{"value", "interval": [low, high], "n"}``."""
@@ -217,7 +218,13 @@ def by_trait(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
     """Success by the level of each trait that users of these episodes have, in four parts of its range, and by whether
     users gave up for lack of patience; empty where users have no traits (the tag "traits": users/traits)."""
     levels = [e.tags.get("traits") for e in episodes]
-    names = dict.fromkeys(name for found in levels if isinstance(found, Mapping) for name, x in found.items() if x)
+    names = dict.fromkeys(
+        name
+        for levels_by_trait in levels
+        if isinstance(levels_by_trait, Mapping)
+        for name, x in levels_by_trait.items()
+        if x
+    )
     out = {f"user's {n.replace('_', ' ')}": breakdown(episodes, lambda e, n=n: _part(e, n)) for n in names}  # type: ignore[misc]
     left = breakdown(episodes, lambda e: {True: "yes", False: "no"}.get(e.tags.get("user_gave_up", "")))
     return out | ({"user gave up": left} if left else {})
@@ -259,8 +266,8 @@ def strata_json(results: Mapping[str, StratumResult]) -> dict[str, Any]:
 
 
 def _part(episode: Episode, trait: str) -> str | None:
-    found = episode.tags.get("traits")
-    level = found.get(trait) if isinstance(found, Mapping) else None
+    user_traits = episode.tags.get("traits")
+    level = user_traits.get(trait) if isinstance(user_traits, Mapping) else None
     if not isinstance(level, (int, float)):
         return None
     return next((f"{most - 0.25:g} to {most:g}" for most in (0.25, 0.5, 0.75) if level <= most), "0.75 to 1")
@@ -279,20 +286,14 @@ def task_completion(episodes: Iterable[Episode]) -> Estimate | None:
 
 @dataclass(frozen=True)
 class EvaluationReport:
-    """One evaluation: the score, its uncertainty, the baselines to read it against, and how the agent behaved.
-
-    ``excluded``: infrastructure failures, in no figure here. ``baselines``: name to success of trivial baselines,
-    such as "do_nothing" and "always_transfer", on the same tasks. ``by_domain``: the same of each domain of a run with
-    several; else empty. ``success_without_violation``: None where the episodes were not audited. ``completion``:
-    ``task_completion``; that of doing nothing is the baseline "do_nothing_completion". ``strata``: by stratum of
-    users, whether success differs between its values; their shares stand in ``by_tag``.
-    """
+    """One evaluation: the score, its uncertainty, the baselines to read it against, and how the agent behaved."""
 
     name: str
     success: Estimate
     tasks: int
     episodes: int
     excluded: int
+    """Infrastructure failures, in no figure here."""
     pass_hat: Mapping[int, Estimate]
     tokens_per_episode: float
     turns: float
@@ -300,10 +301,15 @@ class EvaluationReport:
     by_tag: Mapping[str, Mapping[str, Estimate]]
     by_stop: Mapping[str, Estimate]
     baselines: Mapping[str, float] = field(default_factory=dict)
+    """Name to success of trivial baselines, such as "do_nothing" and "always_transfer", on the same tasks."""
     by_domain: Mapping[str, EvaluationReport] = field(default_factory=dict)
+    """The same of each domain of a run with several; else empty."""
     success_without_violation: Estimate | None = None
+    """None where the episodes were not audited."""
     completion: Estimate | None = None
+    """``task_completion``; that of doing nothing is the baseline "do_nothing_completion"."""
     strata: Mapping[str, StratumResult] = field(default_factory=dict)
+    """By stratum of users, whether success differs between its values; their shares stand in ``by_tag``."""
 
     @classmethod
     def of(
@@ -334,29 +340,33 @@ class EvaluationReport:
         baselines: Mapping[str, float | Iterable[Episode]],
         tags: Sequence[str],
     ) -> EvaluationReport:
-        kept = scored(everything)
-        by_tag = {tag: breakdown(kept, lambda e, tag=tag: e.tags.get(tag)) for tag in tags}  # type: ignore[misc]
-        completion = task_completion(kept)
-        outcomes = [Outcome(e.task_id, is_success(e.reward), strata_of(e)) for e in kept]
+        scored_episodes = scored(everything)
+        by_tag = {tag: breakdown(scored_episodes, lambda e, tag=tag: e.tags.get(tag)) for tag in tags}  # type: ignore[misc]
+        completion = task_completion(scored_episodes)
+        outcomes = [Outcome(e.task_id, is_success(e.reward), strata_of(e)) for e in scored_episodes]
         strata = by_stratum(outcomes)
         of_strata = {f"user's {name}": shares for name, shares in strata.items()}
         return cls(
             name=name,
-            success=success_rate(kept),
-            tasks=len({e.task_id for e in kept}),
-            episodes=len(kept),
-            excluded=len(everything) - len(kept),
-            pass_hat=pass_hats(kept),
-            tokens_per_episode=fmean(map(agent_tokens, kept)) if kept else 0.0,
-            turns=fmean(map(agent_turns, kept)) if kept else 0.0,
-            behaviour=behaviour(kept) | ({} if completion is None else {"audit/completion": completion.value}),
-            by_tag={tag: parts for tag, parts in by_tag.items() if parts} | by_trait(kept) | by_fault(kept) | of_strata,
-            by_stop=breakdown(kept, lambda e: e.stop.value),
+            success=success_rate(scored_episodes),
+            tasks=len({e.task_id for e in scored_episodes}),
+            episodes=len(scored_episodes),
+            excluded=len(everything) - len(scored_episodes),
+            pass_hat=pass_hats(scored_episodes),
+            tokens_per_episode=fmean(map(agent_tokens, scored_episodes)) if scored_episodes else 0.0,
+            turns=fmean(map(agent_turns, scored_episodes)) if scored_episodes else 0.0,
+            behaviour=behaviour(scored_episodes)
+            | ({} if completion is None else {"audit/completion": completion.value}),
+            by_tag={tag: parts for tag, parts in by_tag.items() if parts}
+            | by_trait(scored_episodes)
+            | by_fault(scored_episodes)
+            | of_strata,
+            by_stop=breakdown(scored_episodes, lambda e: e.stop.value),
             baselines={
                 key.replace(" ", "_"): float(b) if isinstance(b, (int, float)) else success_rate(b).value
                 for key, b in baselines.items()
             },
-            success_without_violation=clean_success_rate(kept),
+            success_without_violation=clean_success_rate(scored_episodes),
             completion=completion,
             strata=tested(outcomes, strata),
         )
@@ -478,8 +488,10 @@ def score_text(block: Mapping[str, Any]) -> str:
     violation 46.0% (95% interval 36.6% to 55.7%)"; "without any violation: not checked" where nothing was audited."""
     success = f"success {_spoken(block['success'], block['interval'])}"
     clean, called = block.get(SUCCESS_WITHOUT_VIOLATION), CLEAN.removeprefix("success ")
-    told = f"{called}: {NOT_CHECKED}" if clean is None else f"{called} {_spoken(clean['value'], clean['interval'])}"
-    return f"{success}, {told}"
+    clean_text = (
+        f"{called}: {NOT_CHECKED}" if clean is None else f"{called} {_spoken(clean['value'], clean['interval'])}"
+    )
+    return f"{success}, {clean_text}"
 
 
 def _spoken(value: float, interval: Sequence[float]) -> str:
@@ -493,9 +505,9 @@ def _block(report: Mapping[str, Any]) -> dict[str, Any]:
 def scores_by_domain(measured: Mapping[str, Iterable[Episode]]) -> dict[str, dict[str, float]]:
     """By domain, success in each of several evaluations (by name): the ``by_domain`` block of summary.json. Empty for
     a run of one domain."""
-    found: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, float]] = {}
     for name, episodes in measured.items():
         for domain, own in by_domain(episodes).items():
             if scored(own):
-                found.setdefault(domain, {})[name] = success_rate(own).value
-    return found
+                scores.setdefault(domain, {})[name] = success_rate(own).value
+    return scores

@@ -38,13 +38,14 @@ class Share(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StratumResult:
-    """Success by the values of one stratum. ``p``: of the test over all values; ``adjusted``: after Holm's correction
-    for all strata of the evaluation. Both None where only one value was met, or the outcomes are all the same."""
+    """Success by the values of one stratum."""
 
     name: str
     values: Mapping[str, Share]
     p: float | None
+    """Of the test over all values; None where only one value was met, or the outcomes are all the same."""
     adjusted: float | None
+    """``p`` after Holm's correction for all strata of the evaluation; None as for ``p``."""
 
     @property
     def warning(self) -> str | None:
@@ -52,8 +53,8 @@ class StratumResult:
         if self.adjusted is None or self.adjusted > ALPHA:
             return None
         ordered = sorted(self.values.items(), key=lambda item: item[1].value)
-        told = ", ".join(f"{name} {_points(share)}" for name, share in ordered)
-        return f"success differs by {self.name}: {told}; p {p_text(self.adjusted)}"
+        by_value = ", ".join(f"{name} {_points(share)}" for name, share in ordered)
+        return f"success differs by {self.name}: {by_value}; p {p_text(self.adjusted)}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; the values' shares stand in ``by_tag``."""
@@ -72,8 +73,8 @@ def _points(share: Share) -> str:
 
 def strata_of(episode: Episode) -> dict[str, str]:
     """An episode's value of each stratum; empty for users without strata, and where the tag is none of ours."""
-    found = episode.tags.get(STRATA)
-    return {str(k): v for k, v in found.items() if isinstance(v, str)} if isinstance(found, Mapping) else {}
+    values = episode.tags.get(STRATA)
+    return {str(k): v for k, v in values.items() if isinstance(v, str)} if isinstance(values, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,8 @@ def tested(outcomes: Sequence[Outcome], shares: Mapping[str, Mapping[str, Share]
         met = [o for o in outcomes if name in o.strata]
         together = [(o.task, *sorted(o.strata.items())) for o in met]
         raw[name] = randomisation_p([o.strata[name] for o in met], [o.success for o in met], together)
-    known = {name: p for name, p in raw.items() if p is not None}
-    adjusted = dict(zip(known, holm([*known.values()]), strict=True))
+    p_values = {name: p for name, p in raw.items() if p is not None}
+    adjusted = dict(zip(p_values, holm([*p_values.values()]), strict=True))
     return {name: StratumResult(name, shares[name], p, adjusted.get(name)) for name, p in raw.items()}
 
 

@@ -58,10 +58,10 @@ def checkpoint_folder(spec: str) -> Path:
     if not root.is_dir():
         return path  # whoever loads it says what is missing
     base = root / "base"
-    found = latest_checkpoint(root / "rl") or latest_checkpoint(root) or (base if base.is_dir() else None)
-    if found is None:
+    newest = latest_checkpoint(root / "rl") or latest_checkpoint(root) or (base if base.is_dir() else None)
+    if newest is None:
         raise CheckpointError(f"{root}: holds no whole checkpoint: {_why_none(root)}")
-    return found
+    return newest
 
 
 def shipped_with(spec: str) -> tuple[str, ...]:
@@ -147,5 +147,5 @@ def _known(missing: Path) -> Iterator[str]:
     yield from PRETRAINED
     for place in {RUNS, missing.parent, missing.parent.parent}:
         with suppress(OSError):  # a folder that may not be read has no names to offer
-            found = (p for p in place.iterdir() if any(p.glob("checkpoints/*")) or (p / "config.json").is_file())
-            yield from (str(p) for _, p in zip(range(1000), found, strict=False))
+            candidates = (p for p in place.iterdir() if any(p.glob("checkpoints/*")) or (p / "config.json").is_file())
+            yield from (str(p) for _, p in zip(range(1000), candidates, strict=False))

@@ -156,7 +156,7 @@ def _setup(compute: Compute, cpus: float) -> Callable[[], None]:
     return partial(set_up, compute.threads or max(1, int(cpus)), compute.seed)
 
 
-def clustered_sampler(policy: Policy, compute: Compute, told: ToldRun, cluster: Cluster) -> ClusterSampler:
+def clustered_sampler(policy: Policy, compute: Compute, run_settings: ToldRun, cluster: Cluster) -> ClusterSampler:
     """The run's samplers, started, with the weights of the policy's folder."""
     if compute.engine.kind == "vllm" and (compute.engine.servers or compute.engine.urls):
         raise ConfigError(
@@ -165,7 +165,7 @@ def clustered_sampler(policy: Policy, compute: Compute, told: ToldRun, cluster: 
         )
     c, transport, concurrency = compute.cluster, cluster_transport(compute), compute.rollout.concurrency
     board = cluster.beside_driver(Board)
-    build = partial(build_sampler, told.values(policy.path, concurrency=math.ceil(concurrency / c.samplers)))
+    build = partial(build_sampler, run_settings.values(policy.path, concurrency=math.ceil(concurrency / c.samplers)))
     names = cluster.start(
         "sampler",
         SamplerActor,
@@ -196,11 +196,11 @@ def _route(transport: WeightTransport, c: ClusterConfig) -> DirectRoute | None:
 
 
 def clustered_learner(
-    policy: Policy, compute: Compute, told: ToldRun, settings: LearnerConfig, cluster: Cluster
+    policy: Policy, compute: Compute, run_settings: ToldRun, settings: LearnerConfig, cluster: Cluster
 ) -> ClusterLearner:
     """The run's learner, started, with the weights of the policy's folder; ready, if it is all that the run needs."""
     c = compute.cluster
-    build = partial(build_learner, told.values(policy.path), settings)
+    build = partial(build_learner, run_settings.values(policy.path), settings)
     world = compute.learner.processes
     names = cluster.start("learner", LearnerActor, _setup(compute, c.learner_cpus), build, Each(int), world)
     meet = compute.learner.kind == "fsdp"
@@ -213,7 +213,7 @@ def clustered_learner(
     return learner
 
 
-def clustered_executor(compute: Compute, told: ToldRun, player: Player, cluster: Cluster) -> ClusterExecutor:
+def clustered_executor(compute: Compute, run_settings: ToldRun, player: Player, cluster: Cluster) -> ClusterExecutor:
     """The run's rollout workers, each of which makes a player like this one; they and all others are then ready."""
     c = compute.cluster
     agent = player.agents.same
@@ -221,7 +221,7 @@ def clustered_executor(compute: Compute, told: ToldRun, player: Player, cluster:
         raise ConfigError(
             "cluster.address: rollout workers play episodes of the policy that the cluster's samplers hold"
         )
-    values, sampler = told.values(), agent.sampler
+    values, sampler = run_settings.values(), agent.sampler
     builds = Each(lambda n: partial(build_runner, values, approved(), sampler.client(n), agent.sampling))
     each = c.worker_concurrency or math.ceil(compute.rollout.concurrency / c.rollout_workers)
     names = cluster.start(

@@ -36,17 +36,17 @@ if TYPE_CHECKING:  # torch and transformers take seconds to import, and the ligh
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Who samples, learns and plays for a run, as its ``compute`` says.
-
-    ``told``: what other processes are told of the run, ``noted``: what the cards of its models tell. ``cluster``: the
-    one that this process has joined for the run; None: everything is done by this process, and by those that it starts.
-    ConfigError from every method where the run is to be on a cluster and none was joined.
-    """
+    """Who samples, learns and plays for a run, as its ``compute`` says. ConfigError from every method where the run is
+    to be on a cluster and none was joined."""
 
     compute: Compute
-    told: ToldRun
+    run_settings: ToldRun
+    """What other processes are told of the run."""
     noted: NotedRun
+    """What the cards of its models tell."""
     cluster: Cluster | None = None
+    """The one that this process has joined for the run; None: everything is done by this process, and by those that it
+    starts."""
     _processes: list[RunProcesses] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
@@ -65,12 +65,12 @@ class Backend:
         if cluster is not None:
             from muarl.backends.cluster import clustered_sampler
 
-            return clustered_sampler(policy, compute, self.told, cluster)
+            return clustered_sampler(policy, compute, self.run_settings, cluster)
         if compute.processes > 1 and (compute.engine.processes != "auto" or _on_cpu(policy)):
             from muarl.backends.processes import RunProcesses
 
             if not self._processes:
-                self._processes.append(RunProcesses(compute, self.told))
+                self._processes.append(RunProcesses(compute, self.run_settings))
             return self._processes[0].sampler(policy)
         from muarl.backends.local import local_sampler
 
@@ -109,7 +109,7 @@ class Backend:
         if cluster is not None:
             from muarl.backends.cluster import clustered_learner
 
-            return clustered_learner(policy, self.compute, self.told, settings, cluster)
+            return clustered_learner(policy, self.compute, self.run_settings, settings, cluster)
         return local_learner(policy, self.compute, settings)
 
     def executor(self, player: Player) -> Executor:
@@ -118,7 +118,7 @@ class Backend:
         if cluster is not None:
             from muarl.backends.cluster import clustered_executor
 
-            return clustered_executor(self.compute, self.told, player, cluster)
+            return clustered_executor(self.compute, self.run_settings, player, cluster)
         if self.compute.processes > 1:
             from muarl.backends.processes import pool_executor
 

@@ -20,23 +20,29 @@ RAY_MARK = Path("ray") / "ray_current_cluster"
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """GPUs that were seen. ``where``: who was asked. ``name``: as the driver or Ray calls them, ``kind``: as the
-    planner does, None if it does not know them. ``gpus`` on ``nodes`` machines. ``gpu_gib``, ``node_gib``: a GPU's
-    memory and a machine's own, None if unknown."""
+    """GPUs that were seen."""
 
     where: str
+    """Who was asked."""
     name: str
+    """As the driver or Ray calls them."""
     kind: str | None
+    """As the planner calls them, None if it does not know them."""
     gpus: int
+    """On all ``nodes`` together."""
     nodes: int
     gpu_gib: float | None = None
+    """A GPU's memory, None if unknown."""
     node_gib: float | None = None
+    """A machine's own memory, None if unknown."""
 
     def assumed(self, assumptions: Assumptions) -> Assumptions:
         """The assumptions with what was seen, but for what somebody has replaced."""
-        memory = None if "gpu" in assumptions.given else self.gpu_gib
+        memory = None if "gpu" in assumptions.replaced else self.gpu_gib
         per_node = -(-self.gpus // self.nodes)
-        return assumptions.unless_given(gpu=self.kind, gpu_gib=memory, node_gib=self.node_gib, gpus_per_node=per_node)
+        return assumptions.unless_replaced(
+            gpu=self.kind, gpu_gib=memory, node_gib=self.node_gib, gpus_per_node=per_node
+        )
 
     def __str__(self) -> str:
         memory = "" if self.gpu_gib is None else f" with {self.gpu_gib:.0f} GiB"
@@ -46,10 +52,10 @@ class Machines:
 
 def look(address: str | None) -> Machines | None:
     """The GPUs of a cluster (``cluster.address``), else of this machine; None if none can be seen."""
-    found = None
+    machines = None
     if address not in (None, "local") and (address != "auto" or _ray_runs_here()):
-        found = _of_ray(str(address))
-    return found or _of_cuda()
+        machines = _of_ray(str(address))
+    return machines or _of_cuda()
 
 
 def of_resources(nodes: Sequence[Mapping[str, float]]) -> Machines | None:
@@ -91,9 +97,9 @@ def _of_cuda() -> Machines | None:
         return None
     first = torch.cuda.get_device_properties(0)
     pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    found = kind_of(first.name)
+    kind = kind_of(first.name)
     count = torch.cuda.device_count()
-    return Machines("CUDA", first.name, found, count, 1, first.total_memory / GIB, pages / GIB)
+    return Machines("CUDA", first.name, kind, count, 1, first.total_memory / GIB, pages / GIB)
 
 
 def free_memory() -> int:

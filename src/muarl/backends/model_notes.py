@@ -26,13 +26,14 @@ FINE_TUNING = "supervised fine-tuning on demonstrations"
 
 @dataclass(frozen=True, slots=True)
 class NotedRun:
-    """What model cards tell of a run. ``rl``: read only where there is reinforcement learning."""
+    """What model cards tell of a run."""
 
     model: ModelConfig
     rollout: RolloutConfig
     domains: tuple[DomainConfig, ...]
     user: UserConfig
     rl: RlConfig
+    """Read only where there is reinforcement learning."""
     seed: int
 
     @classmethod

@@ -27,10 +27,10 @@ def local_folder(spec: str) -> Path | None:
 def model_shape(spec: str) -> ModelShape:
     """The sizes of a checkpoint: of its config.json, or of the published model of that name."""
     folder = local_folder(spec)
-    found = published(spec) if folder is None else shape_from_config(folder)
-    if found is None:
+    shape = published(spec) if folder is None else shape_from_config(folder)
+    if shape is None:
         raise CheckpointError(f"{spec}: neither a checkpoint on this machine nor the name of a published model")
-    return found
+    return shape
 
 
 def check_present(spec: str) -> None:

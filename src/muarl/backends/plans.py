@@ -44,14 +44,14 @@ def planner(
     """Who makes plans of a run and of others like it, all with the same model, machines and prompts."""
     shape = model_shape(run.model.checkpoint)
     machine = None
-    if run.in_one_process and seen is None and not assumptions.given and run.model.device in ("auto", "cpu"):
+    if run.in_one_process and seen is None and not assumptions.replaced and run.model.device in ("auto", "cpu"):
         machine = free_memory()
-    known = assumptions if seen is None else seen.assumed(assumptions)
-    if "prompt_tokens" not in assumptions.given:
-        known = known.unless_given(prompt_tokens=prompt())
+    assumed = assumptions if seen is None else seen.assumed(assumptions)
+    if "prompt_tokens" not in assumptions.replaced:
+        assumed = assumed.unless_replaced(prompt_tokens=prompt())
     models = starts_with_models(run.sft, run.coldstart)
     imagined = imagined_share(run.coldstart.scenarios) if models else 1.0
-    return lambda other: make_plan(other, shape, known, machine=machine, imagined=imagined)
+    return lambda other: make_plan(other, shape, assumed, machine=machine, imagined=imagined)
 
 
 def imagined_share(scenarios: Sequence[str]) -> float:
@@ -69,15 +69,17 @@ def learning_plan(
     seen: Machines | None = None,
 ) -> LearningPlan:
     """The plan of a cold start of so many steps: on this machine's CPU where it would run there, else on GPUs."""
-    on_cpu = compute.learns_here and compute.model.device in ("auto", "cpu") and seen is None and not assumptions.given
-    known = assumptions if seen is None else seen.assumed(assumptions)
-    return plan_learning(compute, sft, shape, steps, known, machine=free_memory() if on_cpu else None)
+    on_cpu = (
+        compute.learns_here and compute.model.device in ("auto", "cpu") and seen is None and not assumptions.replaced
+    )
+    assumed = assumptions if seen is None else seen.assumed(assumptions)
+    return plan_learning(compute, sft, shape, steps, assumed, machine=free_memory() if on_cpu else None)
 
 
 def prompt_tokens(config: RunConfig) -> float | None:
     """Tokens of policy and tools at the start of a training episode, by their length, without a tokenizer; None where
     that cannot be seen: a benchmark's data are not installed, or the tools are a server's."""
-    if any(find(wanted.name).on_server for wanted in config.domains):
+    if any(find(domain.name).on_server for domain in config.domains):
         return None
     try:
         return prompt_length(places_of(config))

@@ -15,10 +15,10 @@ def main(connection: int, weights: int) -> None:
     """Serve the parent until it closes the connection."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
 
-    def make(told: Mapping[str, Any]) -> Players:
+    def make(start: Mapping[str, Any]) -> Players:
         from muarl.backends.processes import PolicyPlayers
 
-        return PolicyPlayers(told, weights)
+        return PolicyPlayers(start, weights)
 
     run(connection, make)
 

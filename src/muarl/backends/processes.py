@@ -45,9 +45,9 @@ class RunProcesses:
     """The pool of a run: made for the first sampler, and for another model made anew. Its children start when they are
     first needed and stay until ``close``, so that its stages share them."""
 
-    def __init__(self, compute: Compute, told: ToldRun) -> None:
+    def __init__(self, compute: Compute, run_settings: ToldRun) -> None:
         self._compute = compute
-        self._told = told
+        self._run_settings = run_settings
         self._pool: ProcessPool | None = None
         self._model: weakref.ref[Any] | None = None
 
@@ -58,7 +58,7 @@ class RunProcesses:
             raise ConfigError(on_gpu_text(model.device))
         if self._pool is None or self._model is None or self._model() is not model:
             self.close()
-            self._pool, self._model = _pool(self._compute, self._told, policy), weakref.ref(model)
+            self._pool, self._model = _pool(self._compute, self._run_settings, policy), weakref.ref(model)
         return PooledSampler(self._pool, model, lambda: torch_sampler(policy, self._compute))
 
     def close(self) -> None:
@@ -76,11 +76,11 @@ def on_gpu_text(device: object) -> str:
     )
 
 
-def _pool(compute: Compute, told: ToldRun, policy: Policy) -> ProcessPool:
+def _pool(compute: Compute, run_settings: ToldRun, policy: Policy) -> ProcessPool:
     size = compute.processes
     threads = max(1, (compute.threads or int(usable_cores())) // size)
     share = math.ceil(compute.rollout.concurrency / size)
-    start = {"config": told.values(policy.path, concurrency=share), "allowed": sorted(approved())}
+    start = {"config": run_settings.values(policy.path, concurrency=share), "allowed": sorted(approved())}
     try:
         shared = SharedWeights.like(policy.model.named_parameters())
     except OSError as problem:
@@ -122,14 +122,14 @@ class PolicyPlayers:
     """``Players`` of a run: environment, users and agent by its configuration, and an engine over weights that lie in
     shared memory. ``descriptor``: that memory's."""
 
-    def __init__(self, told: Mapping[str, Any], descriptor: int) -> None:
-        for reference in told["allowed"]:
+    def __init__(self, start: Mapping[str, Any], descriptor: int) -> None:
+        for reference in start["allowed"]:
             approve(reference)
-        config = RunConfig.model_validate(told["config"])
-        set_up(int(told["threads"]), config.seed)
+        config = RunConfig.model_validate(start["config"])
+        set_up(int(start["threads"]), config.seed)
         self._config, self._compute = config, Compute.of(config)
         self._policy = load_model(config.model)
-        shared = SharedWeights(told["weights"], descriptor).tensors
+        shared = SharedWeights(start["weights"], descriptor).tensors
         for name, parameter in self._policy.model.named_parameters():
             parameter.data = shared[name]
         self._chat = model_format(self._policy.tokenizer, config.model)

@@ -37,8 +37,8 @@ def vllm_sampler(policy: Policy, compute: Compute) -> PolicySampler:
     engine = compute.engine
     if not engine.urls:
         require_vllm()
-    given = takes_weights(policy.model)
-    if not given and not _is_stored(policy):
+    can_take = takes_weights(policy.model)
+    if not can_take and not _is_stored(policy):
         family = family_of(policy.model)
         raise ConfigError(
             f"engine.kind is vllm, which cannot take the weights of a model of type {family!r} while it runs, and "
@@ -63,7 +63,7 @@ def vllm_sampler(policy: Policy, compute: Compute) -> PolicySampler:
                 update_deadline=engine.update_deadline,
                 update_folder=engine.update_folder,
             )
-    if given:
+    if can_take:
         sampler.load(policy.weights, 0)
     return sampler
 
@@ -81,8 +81,8 @@ def _is_stored(policy: Policy) -> bool:
     stored = WeightReader(policy.path)
     for name, tensor in stored_weights(policy.model, policy.model.named_parameters()).items():
         if name in stored.shapes:
-            found = stored.read(name)
-            if not torch.equal(found, tensor.to(found.device, found.dtype)):
+            value = stored.read(name)
+            if not torch.equal(value, tensor.to(value.device, value.dtype)):
                 return False
     return True
 

@@ -103,8 +103,8 @@ class Child:
         """The last ``size`` bytes of what it wrote."""
         descriptor = self._log.fileno()
         # Where the child writes stays as it is: it has the same place in the file.
-        found = os.pread(descriptor, size, max(0, os.fstat(descriptor).st_size - size))
-        return found.decode(errors="replace").strip()
+        output = os.pread(descriptor, size, max(0, os.fstat(descriptor).st_size - size))
+        return output.decode(errors="replace").strip()
 
     def fate(self) -> str:
         """How it ended, and its last words: what follows its name in a message. It has a moment to end."""

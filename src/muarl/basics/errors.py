@@ -37,11 +37,11 @@ class InfrastructureError(MuarlError):
     """Something outside the policy failed (endpoint, sampler, tool server). Such an episode is excluded, never scored.
 
     ``boundary`` says whose failure it is: "user", "agent", "judge", "world". ``retryable`` False means that trying
-    again cannot help (a wrong API key, an unknown model), and that the run should end. ``usage``: what the failed
-    request took all the same (an ``episode.Usage``), None where nobody counted.
+    again cannot help (a wrong API key, an unknown model), and that the run should end.
     """
 
     usage: Any = None
+    """What the failed request took all the same (an ``episode.Usage``), None where nobody counted."""
 
     def __init__(self, message: str, *, boundary: str, retryable: bool = True) -> None:
         super().__init__(message)
@@ -53,17 +53,17 @@ class OwnCodeError(MuarlError):
     """A bug in code that is not muarl's: of an environment, whose author is told the place."""
 
     @classmethod
-    def of(cls, told: str, bug: Exception, file: str | None) -> OwnCodeError:
-        """``told``: whose code it is and which part. The place is the innermost line of ``file``, where the bug went
+    def of(cls, part: str, bug: Exception, file: str | None) -> OwnCodeError:
+        """``part``: whose code it is and which part. The place is the innermost line of ``file``, where the bug went
         through it, else the innermost of all."""
         frames = traceback.extract_tb(bug.__traceback__)
         own = [frame for frame in frames if frame.filename == file] or list(frames)
         place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-        return cls(f"{told} has a bug: {type(bug).__name__}: {bug}{place}")
+        return cls(f"{part} has a bug: {type(bug).__name__}: {bug}{place}")
 
 
 @contextmanager
-def attributed(told: str, code: Callable[..., Any]) -> Iterator[None]:
+def attributed(part: str, code: Callable[..., Any]) -> Iterator[None]:
     """Within, an unexpected exception becomes an OwnCodeError with the line of the file that ``code`` is defined in."""
     try:
         yield
@@ -74,4 +74,4 @@ def attributed(told: str, code: Callable[..., Any]) -> Iterator[None]:
             file = inspect.getsourcefile(code)
         except TypeError:  # an object with __call__
             file = None
-        raise OwnCodeError.of(told, bug, file) from bug
+        raise OwnCodeError.of(part, bug, file) from bug

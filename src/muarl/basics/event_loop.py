@@ -39,15 +39,15 @@ class EventLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` returns, or raises."""
-        found: list[T] = []
+        results: list[T] = []
 
         async def keep() -> None:
-            found.append(await work)
+            results.append(await work)
 
         # Not as the result of the runner's task: putting the signal handler back, Python writes its repr twice, with
         # whatever it holds, such as all episodes of a step.
         self._runner.run(keep(), context=copy_context())
-        return found[0]
+        return results[0]
 
     def closes(self, *parts: object) -> None:
         """Close these at the end of the block, the last one first. Parts that hold nothing (no ``aclose``) are fine."""

@@ -72,8 +72,8 @@ def is_meant_for(name: str, url: str) -> bool:
     listed = os.environ.get(f"{name}_HOST", "").replace(",", " ").split()
     own = os.environ.get("OPENAI_BASE_URL", "").strip() if name == "OPENAI_API_KEY" else ""
     hosts = [host for host in (*listed, own) if host] or [PROVIDERS.get(name, "")]
-    wanted = _address(url)
-    return wanted is not None and any(_same(wanted, _address(host)) for host in hosts)
+    address = _address(url)
+    return address is not None and any(_same(address, _address(host)) for host in hosts)
 
 
 def is_loopback(host: str) -> bool:
@@ -86,10 +86,10 @@ def is_loopback(host: str) -> bool:
 
 def host_of(url: str) -> str:
     """The host of an address, with its port where that is given, as NAME_HOST takes it; empty if there is none."""
-    found = _address(url)
-    if found is None:
+    address = _address(url)
+    if address is None:
         return ""
-    _, host, port = found
+    _, host, port = address
     name = f"[{host}]" if ":" in host else host
     return name if port is None or urlsplit(url).port is None else f"{name}:{port}"
 
@@ -110,10 +110,10 @@ def _address(text: str) -> Address | None:
     return parts.scheme, host, port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _same(wanted: Address, meant: Address | None) -> bool:
-    if meant is None or wanted[1] != meant[1] or (meant[2] is not None and wanted[2] != meant[2]):
+def _same(asked: Address, meant: Address | None) -> bool:
+    if meant is None or asked[1] != meant[1] or (meant[2] is not None and asked[2] != meant[2]):
         return False
-    return wanted[0] == "https" or meant[0] == "http" or is_loopback(wanted[1])
+    return asked[0] == "https" or meant[0] == "http" or is_loopback(asked[1])
 
 
 def _read(path: Path, where: str) -> str:
@@ -123,14 +123,14 @@ def _read(path: Path, where: str) -> str:
     except OSError as problem:
         raise ConfigError(f"{where}: {problem.strerror or problem}") from None
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"{where}: this is no plain file")
         if os.name == "posix":
-            if found.st_mode & 0o077:
-                shown = oct(stat.S_IMODE(found.st_mode))[2:]
-                raise ConfigError(f"{where}: others can read or change it (mode {shown}): run `chmod 600 {path}`")
-            if found.st_uid not in (0, os.geteuid()):
+            if status.st_mode & 0o077:
+                mode = oct(stat.S_IMODE(status.st_mode))[2:]
+                raise ConfigError(f"{where}: others can read or change it (mode {mode}): run `chmod 600 {path}`")
+            if status.st_uid not in (0, os.geteuid()):
                 raise ConfigError(f"{where}: it belongs to another user: make a copy of your own, with mode 600")
         data = os.read(handle, LONGEST + 1)
     finally:

@@ -14,8 +14,8 @@ SECONDS = 2.0
 
 def search(pattern: str, text: str, *, ignore_case: bool = False) -> str | None:
     """The first part of ``text`` that matches, None if there is none. DataError if it takes too long."""
-    found = _run(pattern, text, ignore_case, whole=False)
-    return None if found is None else str(found.group())
+    match = _run(pattern, text, ignore_case, whole=False)
+    return None if match is None else str(match.group())
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -42,5 +42,7 @@ def _run(pattern: str, text: str, ignore_case: bool, *, whole: bool) -> regex.Ma
     try:
         return (compiled.fullmatch if whole else compiled.search)(text, timeout=SECONDS)
     except TimeoutError:
-        shown = pattern if len(pattern) <= 80 else f"{pattern[:80]}..."
-        raise DataError(f"audit rules: the pattern {shown!r} takes longer than {SECONDS:g} s: simplify it") from None
+        shortened = pattern if len(pattern) <= 80 else f"{pattern[:80]}..."
+        raise DataError(
+            f"audit rules: the pattern {shortened!r} takes longer than {SECONDS:g} s: simplify it"
+        ) from None

@@ -111,14 +111,14 @@ def peak_memory_bytes() -> int:
 
 def _descendants(pid: int) -> list[int]:
     """Living descendants by /proc; empty where there is none."""
-    found: list[int] = []
+    descendants: list[int] = []
     for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             for child in map(int, listing.read_text().split()):
-                found += [child, *_descendants(child)]
+                descendants += [child, *_descendants(child)]
         except OSError:  # it ended meanwhile
             continue
-    return found
+    return descendants
 
 
 def _high_water(pid: int) -> int:

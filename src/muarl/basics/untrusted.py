@@ -70,10 +70,10 @@ def _no_constant(name: str) -> Any:
 
 
 def _finite(text: str) -> float:
-    found = float(text)
-    if math.isinf(found):
+    number = float(text)
+    if math.isinf(number):
         raise ValueError(f"the number {text[:20]} is too large")
-    return found
+    return number
 
 
 def to_float(value: float, place: str) -> float:
@@ -131,10 +131,10 @@ def read_json(path: Path, *, most: int = FILE_BYTES) -> Any:
 
 def read_json_object(path: Path, *, most: int = FILE_BYTES) -> dict[str, Any]:
     """The object in a JSON file. DataError, too, if it holds another value."""
-    found = read_json(path, most=most)
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: must hold a JSON object, and holds a {type(found).__name__}.")
-    return found
+    value = read_json(path, most=most)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: must hold a JSON object, and holds a {type(value).__name__}.")
+    return value
 
 
 def read_yaml(path: Path, *, label: str | None = None) -> Any:
@@ -202,12 +202,12 @@ class _Loader(yaml.SafeLoader):
     def construct_number(self, node: yaml.ScalarNode) -> Any:
         """A whole number of at most 64 bits: a longer one is a mistake, or an attack on what would print it."""
         try:
-            found = self.construct_yaml_int(node) if len(node.value) <= 2 * _WORD else None
+            number = self.construct_yaml_int(node) if len(node.value) <= 2 * _WORD else None
         except ValueError:  # such as 0b or 1_
             return node.value
-        if found is None or not -(1 << _WORD - 1) <= found < 1 << _WORD:
+        if number is None or not -(1 << _WORD - 1) <= number < 1 << _WORD:
             raise _refused(f"a whole number of more than {_WORD} bits", node)
-        return found
+        return number
 
 
 def _refused(text: str, what: Any) -> yaml.MarkedYAMLError:
@@ -216,8 +216,8 @@ def _refused(text: str, what: Any) -> yaml.MarkedYAMLError:
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_number)
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag.rpartition(":")[2] not in ("timestamp", "merge", "value")]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in pairs if tag.rpartition(":")[2] not in ("timestamp", "merge", "value")]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 

@@ -34,24 +34,25 @@ class Markers:
 
 
 class ChatFormat(Protocol):
-    """The chat format of one tokenizer: prompts, extensions, parsing and training tokens.
-
-    ``name``: as in ``model.chat_format``. ``thinking``: whether the policy thinks first. ``drops_thoughts``: whether
-    its thoughts go when the user speaks again; else they stay in the history. ``thought_opener``: the ids that thoughts
-    begin with. ``stop_ids``: the ids that end a reply, the one for a reply that had to be cut first.
-    ``generation_prompt``: the ids that open an agent turn after a user's message; context, never sampled. ``markers``:
-    None where replies are read when they are over. ``calls_are_lines``: a call is over where its line is.
-    """
+    """The chat format of one tokenizer: prompts, extensions, parsing and training tokens."""
 
     name: str
+    """As in ``model.chat_format``."""
     thinking: bool
+    """Whether the policy thinks first."""
     drops_thoughts: bool
+    """Whether its thoughts go when the user speaks again; else they stay in the history."""
     thought_opener: tuple[int, ...]
+    """The ids that thoughts begin with."""
     tokenizer: GuardedTokenizer
     stop_ids: tuple[int, ...]
+    """The ids that end a reply, the one for a reply that had to be cut first."""
     generation_prompt: tuple[int, ...]
+    """The ids that open an agent turn after a user's message; context, never sampled."""
     markers: Markers | None
+    """None where replies are read when they are over."""
     calls_are_lines: bool = False
+    """A call is over where its line is."""
 
     @abstractmethod
     def prompt(self, system: str, tools: Sequence[ToolSpec], messages: Sequence[Message]) -> list[int]:
@@ -141,9 +142,9 @@ class ChatFormat(Protocol):
         context in which it would have been sampled, and carries loss there alone.
         """
         trace = TokenTrace()
-        told = next((i for i, m in enumerate(messages) if m.role != "assistant"), len(messages))
-        new = list(messages[:told])
-        for index, message in enumerate(messages[told:], told):
+        first = next((i for i, m in enumerate(messages) if m.role != "assistant"), len(messages))
+        new = list(messages[:first])
+        for index, message in enumerate(messages[first:], first):
             if message.role != "assistant":
                 new.append(message)
                 continue

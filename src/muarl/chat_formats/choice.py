@@ -50,12 +50,12 @@ _DEFAULT = "if enable_thinking is defined else false"
 
 @dataclass(frozen=True, slots=True)
 class FormatChoice:
-    """A family, and the template that writes it if that is the checkpoint's own. ``notice``: what whoever starts the
-    model should know of the choice, in one line; empty if nothing."""
+    """A family, and the template that writes it if that is the checkpoint's own."""
 
     family: Family
     template: str | None = None
     notice: str = ""
+    """What whoever starts the model should know of the choice, in one line; empty if nothing."""
 
 
 def chat_format(
@@ -85,9 +85,9 @@ def chat_format(
         turns = text_template(choice.template, values, added)
         guarded = GuardedTokenizer(raw, [turns.end], end=turns.end, template=source or "")
         return TextFormat(guarded, turns, eos=values.get("eos_token"), tool_text=tool_text or tool_text_of(tokenizer))
-    known = [t for t in family.control if raw.token_to_id(t) is not None]
-    shown = [t for t in added if len(t) > 1 and not t.isspace() and t in (source or "")]
-    guarded = GuardedTokenizer(raw, [*known, *shown], end=family.ends[0], template=source or "")
+    control = [t for t in family.control if raw.token_to_id(t) is not None]
+    added_in_source = [t for t in added if len(t) > 1 and not t.isspace() and t in (source or "")]
+    guarded = GuardedTokenizer(raw, [*control, *added_in_source], end=family.ends[0], template=source or "")
     if choice.template is None:
         renderer = typed_renderer(family, guarded, thinking=thinking)
         return RenderedFormat(family, guarded, renderer, thinking=thinking, drops_thoughts=drops)
@@ -135,9 +135,9 @@ def choose(
 
     ``values``: what the checkpoint gives its template, such as ``bos_token``. CheckpointError as in ``chat_format``.
     """
-    given = dict(values)
+    variables = dict(values)
     if name != AUTO:
-        return _named(name, template, vocabulary, given)
+        return _named(name, template, vocabulary, variables)
     if template is None and vocabulary.issuperset(DEEPSEEK4.control):  # whose checkpoints have none
         return FormatChoice(DEEPSEEK4)
     if template in own_templates():
@@ -146,21 +146,21 @@ def choose(
     if template is None:
         if vocabulary.issuperset(CONTROL_TOKENS):
             return FormatChoice(QWEN3)
-        return _as_text(None, vocabulary, given, f"The checkpoint has no chat template: {_AS_TEXT} {_NO_TURNS}")
+        return _as_text(None, vocabulary, variables, f"The checkpoint has no chat template: {_AS_TEXT} {_NO_TURNS}")
     present = [f for f in (QWEN3, *FAMILIES) if vocabulary.issuperset(f.control)]
     for family in present:
-        if writes_the_same(family, template, given):
+        if writes_the_same(family, template, variables):
             return FormatChoice(family)
     reasons = []
     for family in (*(f for f in TEMPLATED if vocabulary.issuperset(f.control)), *present):
-        found = _by_template(family, template, given)
-        if isinstance(found, FormatChoice):
-            return found
-        reasons.append(f"{family.name}: {found}")
-    if not shows_tools(template, given):
+        match = _by_template(family, template, variables)
+        if isinstance(match, FormatChoice):
+            return match
+        reasons.append(f"{family.name}: {match}")
+    if not shows_tools(template, variables):
         notice = f"The checkpoint's chat template has no place for tools: {_AS_TEXT}"
-        return _as_text(template, vocabulary, given, notice)
-    closest = f" As {present[0].name}: {difference(present[0], template, given)}." if present else ""
+        return _as_text(template, vocabulary, variables, notice)
+    closest = f" As {present[0].name}: {difference(present[0], template, variables)}." if present else ""
     why = f" By the template itself: {'; '.join(reasons)}." if reasons else ""
     raise CheckpointError(
         f"The checkpoint's chat template is of no format that muarl knows.{closest}{why} Use a checkpoint of a family "
@@ -183,10 +183,10 @@ def _named(name: str, template: str | None, vocabulary: frozenset[str], values: 
             f"model.chat_format: {name} is written by the checkpoint's own chat template, and this one has none: copy "
             "chat_template.jinja (or tokenizer_config.json) of the model into the folder"
         )
-    found = _by_template(family, template, values)
-    if isinstance(found, FormatChoice):
-        return found
-    raise CheckpointError(f"model.chat_format: the checkpoint's chat template cannot be used as {name}: {found}")
+    chosen = _by_template(family, template, values)
+    if isinstance(chosen, FormatChoice):
+        return chosen
+    raise CheckpointError(f"model.chat_format: the checkpoint's chat template cannot be used as {name}: {chosen}")
 
 
 def _as_text(template: str | None, vocabulary: frozenset[str], values: Mapping[str, Any], notice: str) -> FormatChoice:
@@ -232,10 +232,10 @@ def check_thinking(family: Family, thinking: bool) -> None:
 
 def _template(tokenizer: Any) -> str | None:
     """The template for conversations with tools; None if there is none."""
-    found = getattr(tokenizer, "chat_template", None)
-    if isinstance(found, Mapping):
-        found = found.get("tool_use") or found.get("default")
-    return found or None
+    template = getattr(tokenizer, "chat_template", None)
+    if isinstance(template, Mapping):
+        template = template.get("tool_use") or template.get("default")
+    return template or None
 
 
 def _values(tokenizer: Any) -> dict[str, Any]:

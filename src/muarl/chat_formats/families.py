@@ -47,31 +47,34 @@ _DEEPSEEK4 = (
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One format.
-
-    ``name``: as in ``model.chat_format``; the renderer of that name writes it. ``models``: who has it, for people.
-    ``control``: the tokens that give it its structure; each must be one id of the tokenizer. ``thinking``: whether its
-    models think, and ``switch`` the template's variable that says so. ``options``: the template's other variables, set
-    so that earlier thoughts are kept where the template lets them be. ``keeps``: whether it does, ``strips`` where it
-    drops those of earlier turns whatever is set. ``calls``: how tool calls are written, for people; ``json``: their
-    arguments are JSON. ``single``: a reply has one call at most; ``bare``: nothing marks it but that the reply begins
-    with a brace. ``ends``: the tokens that end a reply of text, and one with calls. ``thoughts``: what begins and ends
-    them.
-    """
+    """One format."""
 
     name: str
+    """As in ``model.chat_format``; the renderer of that name writes it."""
     models: str
+    """Who has it, for people."""
     control: tuple[str, ...]
+    """The tokens that give it its structure; each must be one id of the tokenizer."""
     calls: str
+    """How tool calls are written, for people."""
     ends: tuple[str, str]
+    """The tokens that end a reply of text, and one with calls."""
     thinking: Thinking = "never"
+    """Whether its models think."""
     switch: str = "enable_thinking"
+    """The template's variable that says whether they think."""
     options: tuple[tuple[str, Any], ...] = ()
+    """The template's other variables, set so that earlier thoughts are kept where the template lets them be."""
     keeps: bool = False
+    """Whether earlier thoughts are kept, ``strips`` where the template drops those of earlier turns whatever is set."""
     json: bool = False
+    """The arguments of its calls are JSON."""
     single: bool = False
+    """A reply has one call at most."""
     bare: bool = False
+    """Nothing marks a call but that the reply begins with a brace."""
     thoughts: tuple[str, str] = ("<think>", "</think>")
+    """What begins and ends them."""
 
     def template_options(self, thinking: bool) -> dict[str, Any]:
         """The variables that this format sets in a chat template, and in its renderer."""

@@ -110,24 +110,24 @@ def _both(family: Family, source: str, values: Mapping[str, Any]) -> Iterator[tu
             family, tokenizer, typed_renderer(family, tokenizer, thinking=thinking), thinking=thinking
         )
         other = TemplateRenderer(tokenizer, template, form._renderer, [tokenizer.decode([i]) for i in form.stop_ids])
-        shown = _openai(_TOOLS)
+        tool_specs = _openai(_TOOLS)
         for system, tools in ((_SYSTEM, ()), (_SYSTEM, _TOOLS), ("", _TOOLS), ("", ())):
             rows = [*([{"role": "system", "content": system}] if system else []), form._row(_ASKED, 0)]
-            theirs = template.render(rows, tools=shown if tools else None, begin=True)
+            theirs = template.render(rows, tools=tool_specs if tools else None, begin=True)
             yield form.text(form.prompt(system, tools, [_ASKED])), theirs
             if tools and _TOOLS[0].description not in theirs:
                 raise CheckpointError(_NO_TOOLS)
         for reply, then in ((_TOLD, _ASKED), (_CALLING, _FOUND)):
             ids = form.reply_ids(reply)
             yield form.text(form.extend(ids, [then])), other.after_reply([form._row(then, 0)])
-            theirs = template.render([form._row(_ASKED, 0), form._row(reply, 0)], tools=shown)
+            theirs = template.render([form._row(_ASKED, 0), form._row(reply, 0)], tools=tool_specs)
             yield str(form.text(ids[:-1]) in theirs), str(True)
         rich = Message("assistant", "", (_RICH,))
-        theirs = template.render([form._row(_ASKED, 0), form._row(rich, 0)], tools=shown)
+        theirs = template.render([form._row(_ASKED, 0), form._row(rich, 0)], tools=tool_specs)
         yield str(form.text(form.reply_ids(rich)[:-1]) in theirs), str(True)
         if family.thinking != "optional" or (thinking and family.name != "qwen3"):  # else history keeps empty thoughts
             past = [_ASKED, _THOUGHT, _ASKED, replace(_CALLING, reasoning="Hm."), _FOUND, _TOLD, _ASKED]
-            theirs = template.render([form._row(m, n) for n, m in enumerate(past)], tools=shown, begin=True)
+            theirs = template.render([form._row(m, n) for n, m in enumerate(past)], tools=tool_specs, begin=True)
             yield form.text(form.prompt("", _TOOLS, past)), theirs
 
 

@@ -121,17 +121,17 @@ class Qwen3Format(ChatFormat):
 
     def _extension(self, messages: Sequence[Message]) -> list[int]:
         """From after the <|im_end|> of a reply to the next generation prompt; begins with the newline after it."""
-        told: list[tuple[str, str]] = []
+        turns: list[tuple[str, str]] = []
         for m in messages:
             if m.role not in ("user", "tool", "system"):
                 raise ValueError(f"a conversation is extended by user and tool messages, not by {m.role!r}")
-            told.append((m.role, m.content or ""))
-        short = sum(len(content) for _, content in told) <= _LONGEST_KEPT
-        return list(self._short(*told) if short else self._bridged(*told))
+            turns.append((m.role, m.content or ""))
+        short = sum(len(content) for _, content in turns) <= _LONGEST_KEPT
+        return list(self._short(*turns) if short else self._bridged(*turns))
 
-    def _bridged(self, *told: tuple[str, str]) -> tuple[int, ...]:
+    def _bridged(self, *turns: tuple[str, str]) -> tuple[int, ...]:
         """The extension by messages as (role, content)."""
-        rows = [{"role": role, "content": self.tokenizer.guard(content)} for role, content in told]
+        rows = [{"role": role, "content": self.tokenizer.guard(content)} for role, content in turns]
         # The renderer looks at previous ids only to find the end of the turn, so one closing token stands for them all:
         # the work is proportional to what is new.
         bridged = self._renderer.bridge_to_next_turn([self._end], [self._end], rows)
@@ -141,13 +141,13 @@ class Qwen3Format(ChatFormat):
 
     def _head(self, system: str, tools: Sequence[ToolSpec]) -> tuple[int, ...]:
         key = (system, *map(id, tools))
-        kept = self._heads.get(key)
-        if kept is None:
-            kept = (tuple(tools), self._render_head(system, tools))  # holds the specs: their ids stay theirs
-            self._heads[key] = kept
+        head = self._heads.get(key)
+        if head is None:
+            head = (tuple(tools), self._render_head(system, tools))  # holds the specs: their ids stay theirs
+            self._heads[key] = head
             while len(self._heads) > _HEADS_KEPT:
                 self._heads.popitem(last=False)
-        return kept[1]
+        return head[1]
 
     def _render_head(self, system: str, tools: Sequence[ToolSpec]) -> tuple[int, ...]:
         if not system and not tools:

@@ -113,8 +113,8 @@ class RenderedFormat(ChatFormat):
         self.drops_thoughts = drops_thoughts and thinking
         self.thought_opener = tuple(tokenizer.encode(family.thoughts[0]))
         self._ends = tuple(tokenizer.convert_tokens_to_ids(t) or 0 for t in family.ends)
-        found = [i for i in renderer.get_stop_token_ids() if i != self._ends[0]]
-        self.stop_ids = (self._ends[0], *found)
+        further_ends = [i for i in renderer.get_stop_token_ids() if i != self._ends[0]]
+        self.stop_ids = (self._ends[0], *further_ends)
         self._opened = tuple(self._render([_OPENING], begin=True))
         shut = self._render([_OPENING])
         self.generation_prompt = self._opened[_common(self._opened, shut) :]
@@ -124,13 +124,13 @@ class RenderedFormat(ChatFormat):
 
     def prompt(self, system: str, tools: Sequence[ToolSpec], messages: Sequence[Message]) -> list[int]:
         rows = [{"role": "system", "content": self.tokenizer.guard(system)}] if system else []
-        told = with_tool_names(messages)
+        conversation = with_tool_names(messages)
         if self.drops_thoughts:
-            asked = max((n for n, m in enumerate(told) if m.role == "user"), default=-1)
-            told = [self._earlier(m) if n < asked else m for n, m in enumerate(told)]
-        if all(m.role == "assistant" for m in told):
-            told = [*told, Message("user", "")]  # templates want somebody to have spoken
-        return self._render([*rows, *told], tools=tools, begin=True)
+            asked = max((n for n, m in enumerate(conversation) if m.role == "user"), default=-1)
+            conversation = [self._earlier(m) if n < asked else m for n, m in enumerate(conversation)]
+        if all(m.role == "assistant" for m in conversation):
+            conversation = [*conversation, Message("user", "")]  # templates want somebody to have spoken
+        return self._render([*rows, *conversation], tools=tools, begin=True)
 
     def extend(self, previous_ids: Sequence[int], new_messages: Sequence[Message]) -> list[int]:
         if not new_messages:
@@ -161,15 +161,15 @@ class RenderedFormat(ChatFormat):
                 raise ValueError(f"a conversation is extended by user and tool messages, not by {m.role!r}")
         rows = [self._row(m, n) for n, m in enumerate(messages)]
         calls = tuple(str(row["name"]) for row in rows if row["role"] == "tool")
-        wanted = self._ends[bool(calls)]
-        for given in ((), (wanted,)):  # a reply that ended otherwise than its next message asks for is ended anew
-            before = [*self._canonical(calls), given[0] if given else stop]
+        end = self._ends[bool(calls)]
+        for closing in ((), (end,)):  # a reply that ended otherwise than its next message asks for is ended anew
+            before = [*self._canonical(calls), closing[0] if closing else stop]
             bridged = self._renderer.bridge_to_next_turn(list(self.generation_prompt), list(before), rows)
-            told = len(self.generation_prompt) + len(before)
-            if bridged is not None and list(bridged.token_ids[len(self.generation_prompt) : told]) == before:
-                return [*given, *bridged.token_ids[told:]]
-            if before[-1] == wanted and (found := self._rendered_extension(messages)):
-                return [*given, *found]
+            length = len(self.generation_prompt) + len(before)
+            if bridged is not None and list(bridged.token_ids[len(self.generation_prompt) : length]) == before:
+                return [*closing, *bridged.token_ids[length:]]
+            if before[-1] == end and (extension := self._rendered_extension(messages)):
+                return [*closing, *extension]
         raise ValueError(f"the chat format {self.name} cannot go on with {[m.role for m in messages]}")
 
     def _rendered_extension(self, messages: Sequence[Message]) -> list[int]:
@@ -328,5 +328,5 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _last_of(ids: Sequence[int], wanted: int) -> int:
-    return next((n for n in range(len(ids) - 1, -1, -1) if ids[n] == wanted), 0)
+def _last_of(ids: Sequence[int], id_: int) -> int:
+    return next((n for n in range(len(ids) - 1, -1, -1) if ids[n] == id_), 0)

@@ -49,23 +49,23 @@ class TextTemplate:
 
     def render(self, rows: Rows, *, tools: Sequence[Any] | None = None, begin: bool = False) -> str:
         """As ``Template.render``; ``tools`` are texts."""
-        told: list[dict[str, str]] = []
-        shown = _HOW.format(tools="\n".join(tools)) if tools else ""
-        for row in self._with_system(rows, shown):
+        turns: list[dict[str, str]] = []
+        tools_text = _HOW.format(tools="\n".join(tools)) if tools else ""
+        for row in self._with_system(rows, tools_text):
             role, content = row["role"], row["content"]
-            if told and told[-1]["role"] == role:
-                told[-1]["content"] += f"\n{content}"
+            if turns and turns[-1]["role"] == role:
+                turns[-1]["content"] += f"\n{content}"
             else:
-                told.append({"role": role, "content": content})
-        spoken = [row for row in told if row["role"] != "system"]
+                turns.append({"role": role, "content": content})
+        spoken = [row for row in turns if row["role"] != "system"]
         if not self._first and spoken and spoken[0]["role"] == "assistant":
-            told.insert(len(told) - len(spoken), {"role": "user", "content": ""})
-        return self._template.render(told, begin=begin)
+            turns.insert(len(turns) - len(spoken), {"role": "user", "content": ""})
+        return self._template.render(turns, begin=begin)
 
-    def _with_system(self, rows: Rows, shown: str) -> Rows:
+    def _with_system(self, rows: Rows, tools_text: str) -> Rows:
         head = [row["content"] for row in rows[:1] if row["role"] == "system"]
         rest = [{**row, "role": "user" if row["role"] == "system" else row["role"]} for row in rows[len(head) :]]
-        text = "\n\n".join(t for t in (*head, shown) if t)
+        text = "\n\n".join(t for t in (*head, tools_text) if t)
         role = "system" if self._system else "user"
         return [{"role": role, "content": text}, *rest] if text else rest
 
@@ -90,17 +90,17 @@ class TextTemplate:
         if text.count(_SAID) != 2 or text.count(_HEARD) != 1:
             raise CheckpointError("The checkpoint's chat template does not show what is said")
         between, (after, last) = text.split(_HEARD)[0].split(_SAID)[1], text.split(_HEARD)[1].split(_SAID)
-        known = sorted((c for c in control if c), key=len, reverse=True)
-        ends = sorted((after.find(c), -len(c), c) for c in known if c in after)
+        tokens = sorted((c for c in control if c), key=len, reverse=True)
+        ends = sorted((after.find(c), -len(c), c) for c in tokens if c in after)
         end = ends[0][2] if ends and not after[: ends[0][0]].strip() else eos
         if not end or end not in after:
             raise CheckpointError("The checkpoint's chat template ends no reply with a control token")
         words: list[str] = []
         for text in (between, after, last):
-            for token in known:
+            for token in tokens:
                 text = text.replace(token, "\n")
             words += [w for line in text.splitlines() if (w := line.strip())]
-        marked = any(c in between for c in known)
+        marked = any(c in between for c in tokens)
         return end, () if marked else tuple(dict.fromkeys(words))
 
 
@@ -146,8 +146,8 @@ class TextFormat(RenderedFormat):
         self, messages: Sequence[Message | Mapping[str, Any]], *, tools: Sequence[ToolSpec] = (), begin: bool = False
     ) -> list[int]:
         rows = [self._row(m, n) if isinstance(m, Message) else dict(m) for n, m in enumerate(messages)]
-        shown = [self.tokenizer.guard(t) for t in self._shown(tools)]
-        return list(self._renderer.render_ids(rows, tools=shown, add_generation_prompt=begin))
+        tool_texts = [self.tokenizer.guard(t) for t in self._shown(tools)]
+        return list(self._renderer.render_ids(rows, tools=tool_texts, add_generation_prompt=begin))
 
     def _shown(self, tools: Sequence[ToolSpec]) -> list[str]:
         if self._tool_text == "schemas":

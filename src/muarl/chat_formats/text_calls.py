@@ -39,8 +39,8 @@ def _fields(schema: Mapping[str, Any], depth: int) -> str:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return ""
-    wanted = schema.get("required")
-    needed = set(wanted) if isinstance(wanted, (list, tuple)) else set()
+    required = schema.get("required")
+    needed = set(required) if isinstance(required, (list, tuple)) else set()
     return ", ".join(f"{name}{'' if name in needed else '?'}: {_kind(s, depth)}" for name, s in properties.items())
 
 

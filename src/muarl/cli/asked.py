@@ -20,11 +20,12 @@ _asking: ContextVar[list[tuple[str, RunConfig]] | None] = ContextVar("_asking", 
 
 @dataclass(frozen=True)
 class AskedFor:
-    """``config``: of the run that the command would make. ``given``: its options that were given, by their parameters'
-    names."""
+    """What a command is asked for."""
 
     config: RunConfig
+    """Of the run that the command would make."""
     given: Collection[str]
+    """Its options that were given, by their parameters' names."""
 
 
 def asked_for(command: Any, words: Sequence[str]) -> AskedFor:
@@ -33,24 +34,24 @@ def asked_for(command: Any, words: Sequence[str]) -> AskedFor:
     from muarl.backends.number_formats import settled
     from muarl.basics.errors import ConfigError
 
-    found: list[tuple[str, RunConfig]] = []
-    token = _asking.set(found)
+    requests: list[tuple[str, RunConfig]] = []
+    token = _asking.set(requests)
     try:
         with command.make_context(f"muarl {command.name}", list(words)) as context:
             command.invoke(context)
     finally:
         _asking.reset(token)
-    if not found:
+    if not requests:
         raise ConfigError(f"muarl {' '.join((command.name, *words))}: runs no recipe")
     sources = {name: context.get_parameter_source(name) for name in context.params}
-    given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    recipe, config = found[0]
-    return AskedFor(settled(config, training=recipe not in UNTRAINED), given)
+    named = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    recipe, config = requests[0]
+    return AskedFor(settled(config, training=recipe not in UNTRAINED), named)
 
 
 def only_asked(recipe: str, config: RunConfig) -> bool:
     """Whether a command is only asked for its configuration, which this is."""
-    found = _asking.get()
-    if found is not None:
-        found.append((recipe, config))
-    return found is not None
+    requests = _asking.get()
+    if requests is not None:
+        requests.append((recipe, config))
+    return requests is not None

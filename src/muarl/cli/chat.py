@@ -163,10 +163,10 @@ def _conclude(console: Console, episode: Episode, world: World, limits: RunConfi
 def _task(declared: Environment, config: RunConfig, index: int) -> Task:
     from muarl.basics.errors import ConfigError
 
-    found = declared.make_tasks(config.eval.split, 1, size=config.domain.size, start=index)
-    if not found:
+    tasks = declared.make_tasks(config.eval.split, 1, size=config.domain.size, start=index)
+    if not tasks:
         raise ConfigError(f"--task: the split {config.eval.split} of {declared.name} has no task number {index}")
-    return found[0]
+    return tasks[0]
 
 
 def make_chat_user(spec: str, console: Console, environment: Environment, *, hints: bool = True) -> UserFactory:

@@ -35,9 +35,9 @@ class _Command(TyperCommand):
         parser = super().make_parser(ctx)
         for old, word in OLD.get(self.name or "", {}).items():
             for param in (p for p in self.params if word in p.opts):
-                param.opts, shown = [old], param.opts
+                param.opts, opts = [old], param.opts
                 param.add_to_parser(parser, ctx)
-                param.opts = shown
+                param.opts = opts
         return parser
 
 
@@ -78,16 +78,16 @@ def joined(function: Any) -> str:
     """A docstring with the lines of each paragraph joined, since the terminal breaks them itself. Indented lines, and
     those of a paragraph that begins with "muarl", are examples: each becomes a paragraph (but for lines that are
     indented further), and the first get a heading."""
-    found: list[str] = []
+    paragraphs: list[str] = []
     for paragraph in inspect.cleandoc(function.__doc__ or "").split("\n\n"):
         if not paragraph.startswith((" ", "muarl ")):
-            found.append(" ".join(paragraph.split()))
+            paragraphs.append(" ".join(paragraph.split()))
             continue
         examples = re.split(r"\n(?! )", textwrap.dedent(paragraph))
-        if not any(before.startswith("[bold]Example") for before in found):
-            found.append(f"[bold]Example{'s' * (len(examples) > 1)}[/bold]")
-        found += examples
-    return "\n\n".join(found)
+        if not any(before.startswith("[bold]Example") for before in paragraphs):
+            paragraphs.append(f"[bold]Example{'s' * (len(examples) > 1)}[/bold]")
+        paragraphs += examples
+    return "\n\n".join(paragraphs)
 
 
 PACKAGE = "muarl"
@@ -98,15 +98,15 @@ PACKAGE = "muarl"
 def brought() -> Mapping[str, metadata.EntryPoint]:
     """The subcommands of installed packages, by name. Imports none of them. ConfigError if two packages, neither of
     them muarl, bring one of the same name."""
-    found: dict[str, metadata.EntryPoint] = {}
+    points: dict[str, metadata.EntryPoint] = {}
     for point in sorted(metadata.entry_points(group=GROUP), key=lambda p: _package(p) != PACKAGE):
-        other = found.setdefault(point.name, point)
+        other = points.setdefault(point.name, point)
         if other is not point and _package(other) not in (PACKAGE, _package(point)):
             raise ConfigError(
                 f"two installed packages have a subcommand {point.name!r}: {_package(other)} and {_package(point)}; "
                 "uninstall one of them"
             )
-    return found
+    return points
 
 
 def _package(point: metadata.EntryPoint) -> str:

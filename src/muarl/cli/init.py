@@ -23,15 +23,17 @@ from muarl.observe.terminal import echo
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """An environment that comes with muarl, whose name is exchanged. ``folder``: in muarl's assets; ``role``: how its
-    class is called behind the name; ``taken``: what else its module calls something in capitals; ``edit``: what to
-    begin with."""
+    """An environment that comes with muarl, whose name is exchanged."""
 
     name: str
     folder: str
+    """In muarl's assets."""
     role: str
+    """How its class is called behind the name."""
     taken: frozenset[str]
+    """What else its module calls something in capitals."""
     edit: str
+    """What to begin with."""
 
 
 ZOO = Starter(
@@ -80,11 +82,11 @@ def init(
     check_name(name, starter)
     target = Path(name) if folder is None else folder.expanduser()
     made, files = write_environment(name, target, starter)
-    shown = str(made) if made.is_absolute() else f"./{made}"
-    reference = f"{shown}/{name}.py:{name.upper()}"
+    path_text = str(made) if made.is_absolute() else f"./{made}"
+    reference = f"{path_text}/{name}.py:{name.upper()}"
     said = shlex.quote(reference)
     echo(
-        f"Wrote {shown}: {', '.join(files)}. It runs as it is:\n\n"
+        f"Wrote {path_text}: {', '.join(files)}. It runs as it is:\n\n"
         f"  muarl generate {said}\n"
         f"  muarl chat expert --domain {said} --user agenda\n"
         f"  muarl eval {said} --agent expert --user agenda --tasks 50\n"
@@ -115,10 +117,10 @@ def _is_module(name: str) -> bool:
     if name in sys.stdlib_module_names or name.lower() == "muarl":
         return True
     try:
-        found = util.find_spec(name)
+        spec = util.find_spec(name)
     except (ImportError, ValueError):
         return False
-    return found is not None and found.origin is not None
+    return spec is not None and spec.origin is not None
 
 
 def write_environment(name: str, target: Path, starter: Starter = ZOO) -> tuple[Path, list[str]]:
@@ -138,8 +140,8 @@ def write_environment(name: str, target: Path, starter: Starter = ZOO) -> tuple[
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
-    found = sorted(target.iterdir(), key=lambda path: (path.suffix == ".py", path.name.startswith("test_"), path.name))
-    return target, [f"{path.name}/" if path.is_dir() else path.name for path in found]
+    paths = sorted(target.iterdir(), key=lambda path: (path.suffix == ".py", path.name.startswith("test_"), path.name))
+    return target, [f"{path.name}/" if path.is_dir() else path.name for path in paths]
 
 
 def _copy(source: Traversable, target: Path, name: str, starter: Starter) -> None:
@@ -165,4 +167,4 @@ def _named(text: str, name: str, starter: Starter) -> str:
         f"{old.capitalize()}{role}": f"{title}{role}",
         f"he {old}": f"he {name.replace('_', ' ')}",
     }
-    return re.sub(rf"he {old}\b|{old.capitalize()}{role}|{old.upper()}|{old}", lambda found: words[found[0]], text)
+    return re.sub(rf"he {old}\b|{old.capitalize()}{role}|{old.upper()}|{old}", lambda match: words[match[0]], text)

@@ -43,10 +43,10 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
-            found = _subcommand(cmd_name)
-            if found is None:
+            subcommand = _subcommand(cmd_name)
+            if subcommand is None:
                 return None
-            self.commands[cmd_name] = found.built(cmd_name)
+            self.commands[cmd_name] = subcommand.built(cmd_name)
         return self.commands[cmd_name]
 
     def invoke(self, ctx: Any) -> Any:
@@ -92,8 +92,8 @@ class _Commands(TyperGroup):
 
 def subcommands() -> dict[str, Subcommand]:
     """All subcommands by name, in the order of ``muarl --help``: the engine's own, and those of installed packages."""
-    found = {name: one for name in [*OWN, *brought()] if (one := _subcommand(name)) is not None}
-    return dict(sorted(found.items(), key=lambda item: (item[1].place, item[0])))
+    commands = {name: one for name in [*OWN, *brought()] if (one := _subcommand(name)) is not None}
+    return dict(sorted(commands.items(), key=lambda item: (item[1].place, item[0])))
 
 
 def _subcommand(name: str) -> Subcommand | None:
@@ -104,10 +104,10 @@ def _subcommand(name: str) -> Subcommand | None:
     if point is None:
         return None
     try:
-        found = point.load()
+        loaded = point.load()
     except Exception as problem:
         return _broken(point, f"{type(problem).__name__}: {problem}")
-    return found if isinstance(found, Subcommand) else _broken(point, "it is no muarl.cli.command.Subcommand")
+    return loaded if isinstance(loaded, Subcommand) else _broken(point, "it is no muarl.cli.command.Subcommand")
 
 
 def _broken(point: EntryPoint, why: str) -> Subcommand:
@@ -181,20 +181,23 @@ def main() -> None:
 
 def _point_to_settings(problem: Any) -> None:
     """Say how a setting is written where it was given as an option that does not exist (--steps 3, --rl.steps=3)."""
-    given, command = getattr(problem, "option_name", None), getattr(getattr(problem, "ctx", None), "command", None)
+    option_name, command = (
+        getattr(problem, "option_name", None),
+        getattr(getattr(problem, "ctx", None), "command", None),
+    )
     takes = any("KEY=VALUE" in str(getattr(p, "metavar", None)) for p in getattr(command, "params", ()))
-    if type(problem).__name__ != "NoSuchOption" or not given or not takes:
+    if type(problem).__name__ != "NoSuchOption" or not option_name or not takes:
         return
     from muarl.config.sections import RunConfig, fields_of
 
-    name = given.lstrip("-").replace("-", "_")
+    name = option_name.lstrip("-").replace("-", "_")
     keys = [key for key, section, _ in fields_of(RunConfig) if section is None]
-    found = [key for key in keys if key == name] or [key for key in keys if key.endswith(f".{name}")]
+    matches = [key for key in keys if key == name] or [key for key in keys if key.endswith(f".{name}")]
     own = f"{getattr(command, 'name', '')}."
-    found.sort(key=lambda key: (not key.startswith(own), not key.startswith("rl.")))
-    if found:
-        written = " or ".join(f"{key}=VALUE" for key in found[:4])
-        problem.message = f"No such option: {given}. Settings have no dashes: {written}."
+    matches.sort(key=lambda key: (not key.startswith(own), not key.startswith("rl.")))
+    if matches:
+        written = " or ".join(f"{key}=VALUE" for key in matches[:4])
+        problem.message = f"No such option: {option_name}. Settings have no dashes: {written}."
         problem.possibilities = None
 
 

@@ -32,8 +32,8 @@ def fetch(
     require("train", "muarl model fetch")
     with working(f"Fetching {name}"):
         folder = fetch(name, source=source, agreed=agree, progress=lambda line: echo(line, err=True))
-    known = PRETRAINED[name]
-    echo(f"{known.hub} ({known.license}): use it as --checkpoint {name}")
+    pretrained = PRETRAINED[name]
+    echo(f"{pretrained.hub} ({pretrained.license}): use it as --checkpoint {name}")
     echo(str(folder))
 
 
@@ -76,10 +76,10 @@ def list_models() -> None:
     """
     from muarl.backends.pretrained import PRETRAINED, folder_of, home
 
-    for known in PRETRAINED.values():
-        folder = folder_of(known.name)
-        where = str(folder) if folder else f"not fetched (muarl model fetch {known.name})"
-        echo(f"{known.name}  {known.hub}  {known.what}  {known.license}  {where}")
+    for pretrained in PRETRAINED.values():
+        folder = folder_of(pretrained.name)
+        where = str(folder) if folder else f"not fetched (muarl model fetch {pretrained.name})"
+        echo(f"{pretrained.name}  {pretrained.hub}  {pretrained.what}  {pretrained.license}  {where}")
     for folder in sorted(p.parent for p in home().glob("[!.]*/config.json")):
         if folder.name not in PRETRAINED:
             echo(f"{folder.name}  imported  {folder}")

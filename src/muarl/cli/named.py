@@ -48,7 +48,7 @@ def approved(value: str | None) -> str | None:
 
 def approved_all(values: list[str] | None) -> list[str] | None:
     """The same of an option that may be given several times."""
-    return None if values is None else [found for value in values if (found := approved(value)) is not None]
+    return None if values is None else [one for value in values if (one := approved(value)) is not None]
 
 
 def approved_rules(value: str | None) -> str | None:
@@ -158,8 +158,8 @@ def _origin(reference: str) -> list[Path] | None:
         return None
     if spec is None:
         return None
-    found = list(spec.submodule_search_locations or ()) or [spec.origin or os.devnull]
-    return [Path(place).resolve().parent for place in found]
+    places = list(spec.submodule_search_locations or ()) or [spec.origin or os.devnull]
+    return [Path(place).resolve().parent for place in places]
 
 
 def _as_given(name: str, file: Path) -> str:
@@ -181,8 +181,8 @@ def _approved_setting(word: str) -> str:
         value = parse_yaml(text)
     except ValueError:
         return word  # told when it is read as a setting
-    found = _approved_within(value)
-    return word if found == value else f"{key}={json.dumps(found)}"
+    replaced = _approved_within(value)
+    return word if replaced == value else f"{key}={json.dumps(replaced)}"
 
 
 def _approved_within(value: Any) -> Any:

@@ -199,14 +199,14 @@ def given(options: Mapping[str, Any], table: Table = RUN, *, before: Sequence[st
 
 def settings_of(options: Mapping[str, Any], table: Table) -> dict[str, Any]:
     """The settings that these options stand for, without those that were not given."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, setting in table.items():
         value = options.get(name)
         if value is None or value is False or value == []:
             continue
         value = str(value) if isinstance(value, Path) else value
-        found |= {setting: value} if isinstance(setting, str) else setting(value)
-    return found
+        settings |= {setting: value} if isinstance(setting, str) else setting(value)
+    return settings
 
 
 def as_overrides(settings: Mapping[str, Any]) -> list[str]:
@@ -232,23 +232,23 @@ def unknown_player(word: str, spec: str, others: Sequence[str]) -> Exception:
     """The ConfigError for a name of the option ``word`` that is neither one of ``others`` nor a model's."""
     from muarl.basics.errors import ConfigError
 
-    known = ", ".join(others)
-    return ConfigError(f"{word}: {spec!r} is unknown; use {known}, endpoint:MODEL or endpoint:MODEL@URL")
+    listed = ", ".join(others)
+    return ConfigError(f"{word}: {spec!r} is unknown; use {listed}, endpoint:MODEL or endpoint:MODEL@URL")
 
 
 def endpoint_settings(section: str, spec: str) -> dict[str, Any]:
     """Settings of a section that describes a model, from endpoint:MODEL or endpoint:MODEL@URL."""
     from muarl.endpoints.config import parse_endpoint
 
-    found = parse_endpoint(spec)
-    url = {} if found.base_url is None else {f"{section}.base_url": found.base_url}
-    return {f"{section}.model": found.model, **url}
+    endpoint = parse_endpoint(spec)
+    url = {} if endpoint.base_url is None else {f"{section}.base_url": endpoint.base_url}
+    return {f"{section}.model": endpoint.model, **url}
 
 
-def prices_of(given: Sequence[str], model: str = "") -> dict[str, Any]:
+def prices_of(prices: Sequence[str], model: str = "") -> dict[str, Any]:
     """The setting ``eval.prices`` of --price options. ``model``: whose price one without a name is. ConfigError for
     another form than MODEL=IN/OUT."""
-    return {"eval.prices": dict(_price(text, model) for text in given)}
+    return {"eval.prices": dict(_price(text, model) for text in prices)}
 
 
 def _price(text: str, model: str) -> tuple[str, list[float]]:
@@ -269,6 +269,6 @@ Run = TypeVar("Run", str, Path)
 
 def in_runs(run: Run, runs_dir: Path | None) -> Run:
     """A run that a person names: what lies in the folder of runs, if they gave one and it is there; else as it is."""
-    if runs_dir is None or not (found := runs_dir.expanduser() / run).exists():
+    if runs_dir is None or not (place := runs_dir.expanduser() / run).exists():
         return run
-    return type(run)(found)
+    return type(run)(place)

@@ -59,18 +59,18 @@ def runs(
     if not folder.expanduser().is_dir():
         raise DataError(f"{folder}: no such folder; give the folder that contains the runs")
     with working(f"Reading the runs in {folder}"):
-        found = list_runs(folder.expanduser(), sort.value)
+        listing = list_runs(folder.expanduser(), sort.value)
     if as_json:
         import json
 
-        echo(json.dumps([run.to_json() for run in found], indent=2))
-    elif not found:
+        echo(json.dumps([run.to_json() for run in listing], indent=2))
+    elif not listing:
         echo(f"There is no run in {folder}.")
     else:
-        _print(found)
+        _print(listing)
 
 
-def _print(found: list[Listed]) -> None:
+def _print(listing: list[Listed]) -> None:
     import sys
 
     from muarl.observe.screen import Screen, print_narrow
@@ -78,7 +78,7 @@ def _print(found: list[Listed]) -> None:
     figures = ("progress", "success", "without violation", HARDER)
     head = ("run", "kind", "domain", "state", *figures, "began", "ended", "cost")
     rows = []
-    for run in found:
+    for run in listing:
         cells = [run.name, run.kind or "–", _domain(run) or "–", run.state]
         rows.append([*cells, _progress(run), _success(run), _clean(run), _harder(run), *_times(run), _cost(run)])
     print_narrow(

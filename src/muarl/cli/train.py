@@ -218,12 +218,12 @@ def _without_own_domains(settings: Mapping[str, Any], run: Path) -> Mapping[str,
     """The settings of a resumed run of several domains without those of its own, which are named for their code."""
     from muarl.basics.untrusted import read_yaml
 
-    given, config = settings.get("domain.name"), read_yaml(run / "config.yaml")
+    domains, config = settings.get("domain.name"), read_yaml(run / "config.yaml")
     section = config.get("domain") if isinstance(config, dict) else None
-    if given is None or not isinstance(section, list):
+    if domains is None or not isinstance(section, list):
         return settings
     own = [one.get("name") for one in section if isinstance(one, dict)]
-    named = given if isinstance(given, list) else [given]
+    named = domains if isinstance(domains, list) else [domains]
     if not all(name in own for name in named):
         return settings
     return {key: value for key, value in settings.items() if key != "domain.name"}
@@ -329,9 +329,9 @@ def _within_memory(config: RunConfig, recipe: str) -> RunConfig:
     """The configuration with packs that this machine holds, as far as is known; says so if they are smaller."""
     from muarl.runs.room import within_memory
 
-    config, told = within_memory(config, sampling=recipe != "sft")
-    if told:
-        echo(told, err=True)
+    config, notice = within_memory(config, sampling=recipe != "sft")
+    if notice:
+        echo(notice, err=True)
     return config
 
 

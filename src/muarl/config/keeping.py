@@ -56,9 +56,9 @@ class WandbConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _switched_on_by_any_key(cls, given: Any) -> Any:
-        if isinstance(given, bool):
-            return {"enabled": given}
-        if isinstance(given, dict) and given and "enabled" not in given:
-            return {**given, "enabled": True}
-        return given
+    def _switched_on_by_any_key(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            return {"enabled": value}
+        if isinstance(value, dict) and value and "enabled" not in value:
+            return {**value, "enabled": True}
+        return value

@@ -33,12 +33,14 @@ not take it over, and it is no setting."""
 
 @dataclass(frozen=True)
 class Preset:
-    """``name``: what ``--config`` takes. ``command``: the command of muarl that it is made for. ``text``: what it is,
-    in one line."""
+    """A configuration that comes with muarl."""
 
     name: str
+    """What ``--config`` takes."""
     command: str
+    """The command of muarl that it is made for."""
     text: str
+    """What it is, in one line."""
 
 
 def preset_names() -> list[str]:
@@ -48,21 +50,21 @@ def preset_names() -> list[str]:
 
 def all_presets() -> list[Preset]:
     """All of them, sorted by name."""
-    found = []
+    presets = []
     for name in preset_names():
         about = about_of(read_yaml(PRESETS / f"{name}.yaml"), f"preset {name}")
-        found.append(Preset(name, about.get("command", ""), about.get("text", "")))
-    return found
+        presets.append(Preset(name, about.get("command", ""), about.get("text", "")))
+    return presets
 
 
 def about_of(values: Any, label: str) -> dict[str, str]:
     """What a configuration file says of itself. ConfigError if it is no mapping of ``command`` and ``text`` to text."""
-    found = values.get(ABOUT, {}) if isinstance(values, Mapping) else {}
-    if not isinstance(found, Mapping) or not all(
-        key in ("command", "text") and isinstance(value, str) for key, value in found.items()
+    about = values.get(ABOUT, {}) if isinstance(values, Mapping) else {}
+    if not isinstance(about, Mapping) or not all(
+        key in ("command", "text") and isinstance(value, str) for key, value in about.items()
     ):
         raise ConfigError(f"{label}: {ABOUT} must be a mapping with the texts `command` and `text`, or be left out")
-    return dict(found)
+    return dict(about)
 
 
 Keys = tuple[str, ...]
@@ -96,10 +98,10 @@ def given_value(source: str | Path, overrides: Sequence[str], name: str) -> Any:
     """What a setting was given as (by its dotted name), such as ``auto``; None where nobody gives it. ConfigError as
     of ``load_config``."""
     _, _, values, _ = _laid_over(source, overrides)
-    found: Any = values
+    value: Any = values
     for key in name.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def _laid_over(
@@ -111,15 +113,15 @@ def _laid_over(
     parsed = [(text, *_parse_override(text)) for text in overrides]
     for text, keys, value in [*_methods(parsed), *parsed]:
         _set(values, keys, value, text)
-        given = Origin(f"override {_shown(text)}", "command")
+        origin = Origin(f"override {_shown(text)}", "command")
         for depth in range(1, len(keys) + 1):
-            origins.setdefault(keys[:depth], given)
+            origins.setdefault(keys[:depth], origin)
         for below in [
-            known for known in origins if unnumbered(known)[: len(keys)] == keys or known[: len(keys)] == keys
+            other for other in origins if unnumbered(other)[: len(keys)] == keys or other[: len(keys)] == keys
         ]:
             del origins[below]  # the value as a whole is another now
-        origins[keys] = given
-        origins |= {(*keys, *rest): given for rest in _leaves(value)}
+        origins[keys] = origin
+        origins |= {(*keys, *rest): origin for rest in _leaves(value)}
     return label, path, values, origins
 
 
@@ -274,14 +276,14 @@ def _explain(problem: ValidationError, origins: Mapping[tuple[str, ...], Origin]
             if (renamed := new_name(name)) is not None:
                 yield f"{where}: {name} is now {renamed}."
                 continue
-            known = [field for field, _, _ in fields_of(RunConfig)]
-            yield f"{where}: there is no key {_shown(name)}{_nearest(name, known)}"
+            names = [field for field, _, _ in fields_of(RunConfig)]
+            yield f"{where}: there is no key {_shown(name)}{_nearest(name, names)}"
         elif error["type"] == "literal_error" and (near := _nearest_value(error)):
             yield f"{where}: {name}: {_shown(error['input'])} is unknown; did you mean {near!r}?"
         else:
             what = error["msg"].removeprefix("Value error, ")
-            given = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
-            yield f"{where}: {name + ': ' if name else ''}{what}{given}"
+            actual = f", and is {_shown(error['input'])}" if not isinstance(error["input"], Mapping | Section) else ""
+            yield f"{where}: {name + ': ' if name else ''}{what}{actual}"
 
 
 def _shown(value: Any) -> str:
@@ -295,18 +297,18 @@ def _cut(text: str) -> str:
 
 def _nearest_value(error: Mapping[str, Any]) -> str | None:
     """Of the values that a setting may have, the one that was perhaps misspelt."""
-    given = str(error["input"])
-    known = re.findall(r"'([^']*)'", str(error["ctx"]["expected"])) if len(given) < 100 else []
-    found = difflib.get_close_matches(given, known, 1, 0.75)
-    return found[0] if found else None
+    text = str(error["input"])
+    allowed = re.findall(r"'([^']*)'", str(error["ctx"]["expected"])) if len(text) < 100 else []
+    nearest = difflib.get_close_matches(text, allowed, 1, 0.75)
+    return nearest[0] if nearest else None
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _nearest(name: str, names: Sequence[str]) -> str:
     """The end of the sentence: ``; did you mean ...?`` with the nearest known dotted name, or a full stop."""
-    siblings = [k for k in known if k.rpartition(".")[0] == name.rpartition(".")[0]]
-    for candidates, cutoff in ((siblings, 0.6), (known, 0.75)):
-        if found := difflib.get_close_matches(name, candidates, 1, cutoff):
-            return f"; did you mean {found[0]!r}?"
+    siblings = [k for k in names if k.rpartition(".")[0] == name.rpartition(".")[0]]
+    for candidates, cutoff in ((siblings, 0.6), (names, 0.75)):
+        if matches := difflib.get_close_matches(name, candidates, 1, cutoff):
+            return f"; did you mean {matches[0]!r}?"
     tail = name.rpartition(".")[2]
-    same_tail = [k for k in known if k.rpartition(".")[2] == tail]
+    same_tail = [k for k in names if k.rpartition(".")[2] == tail]
     return f"; did you mean {same_tail[0]!r}?" if same_tail else "."

@@ -17,9 +17,9 @@ from muarl.basics.errors import ConfigError
 Keys = tuple[str, ...]
 
 
-def as_sections(given: Any) -> Any:
+def as_sections(domain: Any) -> Any:
     """What ``domain`` holds as a list of sections, for validation. A name stands for a section with that name."""
-    listed = list(given) if isinstance(given, list | tuple) else [given]
+    listed = list(domain) if isinstance(domain, list | tuple) else [domain]
     return tuple({"name": one} if isinstance(one, str) else one for one in listed)
 
 
@@ -64,11 +64,11 @@ def laid_over(entries: Sequence[Any], section: Mapping[str, Any]) -> Any:
 def chosen(entries: Sequence[Any], names: Any) -> Any:
     """The domain of a name instead of those of a list, or the domains of several names (each a name, or
     ``{"name", "weight"}`` and more). Each is the entry with that name, else it has what all entries share."""
-    known = [one for one in as_sections(list(entries)) if isinstance(one, Mapping)]
+    sections = [one for one in as_sections(list(entries)) if isinstance(one, Mapping)]
     if not isinstance(names, list):
-        return _chosen(known, names)
+        return _chosen(sections, names)
     listed = [one if isinstance(one, Mapping) else {"name": one} for one in names]
-    return [{**_chosen(known, one.get("name")), **one} for one in listed]
+    return [{**_chosen(sections, one.get("name")), **one} for one in listed]
 
 
 def _chosen(entries: Sequence[Mapping[str, Any]], name: Any) -> dict[str, Any]:

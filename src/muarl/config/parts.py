@@ -19,11 +19,8 @@ from muarl.config.stages import ColdstartConfig, SftConfig
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """The model of a run, and who generates with it and trains it, on which machines: what a ``Backend`` is built from.
-
-    ``seed``, ``threads``: those of the run. ``processes``: how many play episodes (``engine.processes``) where the
-    model is on a CPU.
-    """
+    """The model of a run, and who generates with it and trains it, on which machines: what a ``Backend`` is built
+    from."""
 
     model: ModelConfig
     rollout: RolloutConfig
@@ -31,8 +28,11 @@ class Compute:
     learner: LearnerBackendConfig
     cluster: ClusterConfig
     seed: int
+    """Of the run."""
     threads: int
+    """Of the run."""
     processes: int
+    """How many play episodes (``engine.processes``) where the model is on a CPU."""
 
     @classmethod
     def of(cls, config: RunConfig) -> Self:

@@ -301,5 +301,5 @@ def with_method(values: dict[str, Any]) -> dict[str, Any]:
     that the layer names itself win; an unknown method is left to the checks of the section."""
     rl = values.get("rl")
     name = rl.get("method") if isinstance(rl, dict) else None
-    known = METHODS.get(name) if isinstance(name, str) else None
-    return values if rl is None or known is None else {**values, "rl": {**known, **rl}}
+    method = METHODS.get(name) if isinstance(name, str) else None
+    return values if rl is None or method is None else {**values, "rl": {**method, **rl}}

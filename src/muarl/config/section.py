@@ -91,16 +91,20 @@ class EndpointConfig(Section):
             return cls.model_validate_json(spec.removeprefix("endpoint:"))
         from muarl.endpoints.config import parse_endpoint
 
-        found = parse_endpoint(spec)
-        return cls(model=found.model) if found.base_url is None else cls(model=found.model, base_url=found.base_url)
+        endpoint = parse_endpoint(spec)
+        return (
+            cls(model=endpoint.model)
+            if endpoint.base_url is None
+            else cls(model=endpoint.model, base_url=endpoint.base_url)
+        )
 
     @property
     def spec(self) -> str:
         """The same as one text. Only what was set is in it."""
-        told = self.model_dump(mode="json", exclude_unset=True)
-        if set(told) <= {"model", "base_url"}:
+        fields = self.model_dump(mode="json", exclude_unset=True)
+        if set(fields) <= {"model", "base_url"}:
             return f"endpoint:{self.model}" + (f"@{self.base_url}" if self.base_url else "")
-        return f"endpoint:{json.dumps(told)}"
+        return f"endpoint:{json.dumps(fields)}"
 
 
 def _judge_spec(value: Any) -> Any:

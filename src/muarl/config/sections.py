@@ -388,8 +388,8 @@ class RunConfig(Section):
     @property
     def _asked(self) -> list[str]:
         """Settings that name models behind endpoints."""
-        found = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
-        return found + (["eval.judge"] if self.eval.judge.startswith("endpoint:") else [])
+        settings = [f"{name}.kind=llm" for name in ("user", "eval_user") if getattr(self, name).kind == "llm"]
+        return settings + (["eval.judge"] if self.eval.judge.startswith("endpoint:") else [])
 
     @property
     def domain_text(self) -> str:

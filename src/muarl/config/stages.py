@@ -159,8 +159,8 @@ class ReproduceConfig(Section):
         trained, evaluated = {*self.cold_start, *self.rl}, {*self.unseen, self.kept_out}
         if (both := sorted(set(self.cold_start) & set(self.rl))) and not self.pretrained:
             raise ValueError(f"{both[0]} is in cold_start and in rl: the paper's cold start knows none of RL's worlds")
-        if known := sorted(trained & evaluated):
-            raise ValueError(f"{known[0]} is trained on, so it cannot be in unseen, nor kept_out")
+        if overlap := sorted(trained & evaluated):
+            raise ValueError(f"{overlap[0]} is trained on, so it cannot be in unseen, nor kept_out")
         if self.kept_out in (*self.unseen, *(() if self.pretrained else self.read)):
             raise ValueError(f"{self.kept_out} is kept_out, so it cannot be in read or unseen")
         if (missing := sorted(trained - {*self.read})) and not self.pretrained:

@@ -98,23 +98,23 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a setting was given. ``label``: how messages name the place."""
+    """Where a setting was given."""
 
     label: str
+    """How messages name the place."""
     kind: Literal["file", "preset", "command"]
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the settings of a configuration come from.
-
-    ``origins``: by key path; what is missing is a default. ``file``: the configuration that the person named, None for
-    a preset. ``approved``: what was approved before for exactly that file.
-    """
+    """Where the settings of a configuration come from."""
 
     origins: Mapping[Keys, Origin]
+    """By key path; what is missing is a default."""
     file: Path | None
+    """The configuration that the person named, None for a preset."""
     approved: Approved
+    """What was approved before for exactly that file."""
 
     def in_file(self, name: str) -> Origin | None:
         """The file that has a say in a setting (or in what stands below it); None if none has."""
@@ -122,7 +122,7 @@ class Provenance:
         plain = unnumbered(keys)  # what a file says of domain.policy counts for each domain of a list, and vice versa
         for path, origin in self.origins.items():
             ways = ((path, keys), (unnumbered(path), keys), (path, plain))
-            if origin.kind == "file" and any(way[: len(wanted)] == wanted for way, wanted in ways):
+            if origin.kind == "file" and any(way[: len(prefix)] == prefix for way, prefix in ways):
                 return origin
         return None
 
@@ -132,8 +132,8 @@ class Provenance:
 
     def was_given(self, name: str) -> bool:
         """Whether the command line names a setting itself."""
-        found = self.origins.get(tuple(name.split(".")))
-        return found is not None and found.kind == "command"
+        origin = self.origins.get(tuple(name.split(".")))
+        return origin is not None and origin.kind == "command"
 
 
 def trusted(config: RunConfig, provenance: Provenance, *, starts: bool = True) -> RunConfig:
@@ -142,39 +142,39 @@ def trusted(config: RunConfig, provenance: Provenance, *, starts: bool = True) -
     may be started by it; else it does not matter where runs are written."""
     if provenance.file is None:
         return config
-    given = _Settings(config)
-    for name in given.files():
-        _check_files(name, given, provenance)
+    settings = _Settings(config)
+    for name in settings.files():
+        _check_files(name, settings, provenance)
     for name in WRITTEN:
         # A run that the person resumes is written where it lies, and not in runs_dir.
         if name != "runs_dir" or (starts and not (config.resume is not None and provenance.was_given("resume"))):
-            _check_written(name, given, provenance)
+            _check_written(name, settings, provenance)
     for name in ADDRESSES:
-        _check_addresses(name, given.value(name), provenance)
-    for name, endpoint in given.endpoints():
+        _check_addresses(name, settings.value(name), provenance)
+    for name, endpoint in settings.endpoints():
         if not _key_may_go(name, endpoint, provenance):
-            given = given.replaced(name, endpoint.model_copy(update={"api_key_env": ""}))
+            settings = settings.replaced(name, endpoint.model_copy(update={"api_key_env": ""}))
     for name in JUDGES:
-        given = _without_key(name, given, provenance)
-    return given.config
+        settings = _without_key(name, settings, provenance)
+    return settings.config
 
 
 def to_approve(config: RunConfig) -> dict[str, str]:
     """By setting, what is to be remembered of a run: all that a file could not have decided."""
-    given = _Settings(config)
-    out = {name: _asked(endpoint) for name, endpoint in given.endpoints()}
+    settings = _Settings(config)
+    out = {name: _asked(endpoint) for name, endpoint in settings.endpoints()}
     for name in JUDGES:
-        endpoint = _judge(given.value(name))
+        endpoint = _judge(settings.value(name))
         if endpoint is not None:
             out[name] = _asked(endpoint)
-    for name in given.files():
-        paths = [str(path) for path in given.paths(name)]
+    for name in settings.files():
+        paths = [str(path) for path in settings.paths(name)]
         out |= {name: "\n".join(paths)} if paths else {}
     for name in WRITTEN:
-        folders = [] if name == "resume" else given.paths(name)
+        folders = [] if name == "resume" else settings.paths(name)
         out |= {name: str(folders[0])} if folders else {}
     for name in ADDRESSES:
-        value = given.value(name)
+        value = settings.value(name)
         out |= {name: str(value)} if value else {}
     return out
 
@@ -225,9 +225,9 @@ class _Settings:
         return [Path(v).expanduser().resolve() for v in values if is_path(v)]
 
 
-def _check_files(name: str, given: _Settings, provenance: Provenance) -> None:
+def _check_files(name: str, settings: _Settings, provenance: Provenance) -> None:
     origin = provenance.in_file(name)
-    paths = given.paths(name)
+    paths = settings.paths(name)
     if origin is None or not paths or provenance.is_approved(name, "\n".join(map(str, paths))):
         return
     assert provenance.file is not None
@@ -244,7 +244,7 @@ def _check_files(name: str, given: _Settings, provenance: Provenance) -> None:
                 raise ConfigError(
                     f"{origin.label}: {name} names {part}, which is not below the configuration's own folder {folder}. "
                     f"A configuration may not read other files: to allow this one, give "
-                    f"{name}={_shown(given.value(name))} on the command line"
+                    f"{name}={_shown(settings.value(name))} on the command line"
                 )
             if part.exists() and not (part.is_file() or part.is_dir()):
                 raise ConfigError(
@@ -253,8 +253,8 @@ def _check_files(name: str, given: _Settings, provenance: Provenance) -> None:
                 )
 
 
-def _check_written(name: str, given: _Settings, provenance: Provenance) -> None:
-    origin, paths = provenance.in_file(name), given.paths(name)
+def _check_written(name: str, settings: _Settings, provenance: Provenance) -> None:
+    origin, paths = provenance.in_file(name), settings.paths(name)
     if origin is None or not paths or paths == [RUNS.resolve()] or provenance.is_approved(name, str(paths[0])):
         return
     assert provenance.file is not None
@@ -268,7 +268,7 @@ def _check_written(name: str, given: _Settings, provenance: Provenance) -> None:
     raise ConfigError(
         f"{origin.label}: {name} names {path}, which is neither below the configuration's own folder {folder} nor "
         f"below the working folder. A configuration may not decide to write elsewhere: to allow it, give "
-        f"{name}={_shown(given.value(name))} on the command line"
+        f"{name}={_shown(settings.value(name))} on the command line"
     )
 
 
@@ -315,23 +315,23 @@ def _key_may_go(name: str, endpoint: EndpointConfig, provenance: Provenance) -> 
         return False
     place = key or address
     assert place is not None
-    host, wanted = host_of(url), endpoint.api_key_env
+    host, key_env = host_of(url), endpoint.api_key_env
     raise ConfigError(
-        f"{place.label}: {name} would send the key in {wanted} to {host}, and a configuration may not decide that: if "
-        f"{wanted} is the key of {host}, set {wanted}_HOST={host} in the environment, or give {name}.base_url={url} "
-        f"and {name}.api_key_env={wanted} on the command line"
+        f"{place.label}: {name} would send the key in {key_env} to {host}, and a configuration may not decide that: if "
+        f"{key_env} is the key of {host}, set {key_env}_HOST={host} in the environment, or give {name}.base_url={url} "
+        f"and {name}.api_key_env={key_env} on the command line"
     )
 
 
-def _without_key(name: str, given: _Settings, provenance: Provenance) -> _Settings:
+def _without_key(name: str, settings: _Settings, provenance: Provenance) -> _Settings:
     """A judge's endpoint without a key that it may not have; see ``_key_may_go``."""
-    endpoint, origin = _judge(given.value(name)), provenance.in_file(name)
+    endpoint, origin = _judge(settings.value(name)), provenance.in_file(name)
     if endpoint is None or origin is None:
-        return given
+        return settings
     parts = {tuple(f"{name}.{field}".split(".")): origin for field in ("base_url", "api_key_env")}
     if not _key_may_go(name, endpoint, Provenance(parts, provenance.file, provenance.approved)):
-        return given.replaced(name, endpoint.model_copy(update={"api_key_env": ""}).spec)
-    return given
+        return settings.replaced(name, endpoint.model_copy(update={"api_key_env": ""}).spec)
+    return settings
 
 
 def _judge(spec: Any) -> EndpointConfig | None:

@@ -28,22 +28,22 @@ Sighting = tuple[str, str, Record]
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind of record that belongs to one person.
-
-    ``table``: its table in the database. ``key``: the field of a record that names it. ``arguments``: the arguments of
-    tools that name one (``key`` alone, if none are given); ``pattern``: what such a value looks like, where arguments
-    name several kinds of things. ``owner``: the record's field that names the person. ``held``: where the record does
-    not say, (table of persons, field with the ids that a person has). ``mark``: a field by which such a record is told
-    from others that hold the same id.
-    """
+    """A kind of record that belongs to one person."""
 
     table: str
+    """Its table in the database."""
     key: str
+    """The field of a record that names it."""
     owner: str = ""
+    """The record's field that names the person."""
     held: tuple[str, str] | None = None
+    """Where the record does not say who owns it, (table of persons, field with the ids that a person has)."""
     arguments: tuple[str, ...] = ()
+    """The arguments of tools that name one (``key`` alone, if none are given)."""
     pattern: str = r"\S+"
+    """What such a value looks like, where arguments name several kinds of things."""
     mark: str = ""
+    """A field by which such a record is told from others that hold the same id."""
 
     def __post_init__(self) -> None:
         if not self.owner and self.held is None:
@@ -51,9 +51,9 @@ class Resource:
 
     def named(self, arguments: Mapping[str, Any]) -> Iterator[str]:
         """The ids of such records that a call's arguments name."""
-        given = spelled_out(arguments)
+        fields = spelled_out(arguments)
         for name in self.arguments or (self.key,):
-            value = given.get(name)
+            value = fields.get(name)
             for one in value if isinstance(value, (list, tuple)) else (value,):
                 if isinstance(one, str) and matches(self.pattern, one):
                     yield one
@@ -61,25 +61,27 @@ class Resource:
 
 @dataclass(frozen=True)
 class Obligation:
-    """Something that must be said.
-
-    ``name``: for the finding ("unsaid-NAME"). ``text``: required information, for people and judges. ``tools``: whose
-    successful calls oblige. ``say``: regular expressions (case does not count); the agent's words must hold a match of
-    each. None: no pattern can tell, and only a judge is asked. ``when``: "before" the call, "after" it, or "around" it
-    (either). ``applies``: whether it obliges on this occasion. ``or_value``: whether words will do as well that name a
-    value of the call's arguments. ``weight``: of the finding. ``rule``: the numbers of the policy's rules that it
-    stands for.
-    """
+    """Something that must be said."""
 
     name: str
+    """For the finding ("unsaid-NAME")."""
     tools: frozenset[str]
+    """Whose successful calls oblige."""
     text: str
+    """Required information, for people and judges."""
     say: tuple[str, ...] = ()
+    """Regular expressions (case does not count); the agent's words must hold a match of each. None: no pattern can
+    tell, and only a judge is asked."""
     when: When = "around"
+    """"before" the call, "after" it, or "around" it (either)."""
     applies: Callable[[Occasion], bool] | None = None
+    """Whether it obliges on this occasion."""
     or_value: bool = False
+    """Whether words will do as well that name a value of the call's arguments."""
     weight: Weight = "violation"
+    """Of the finding."""
     rule: RuleNumbers = None
+    """The numbers of the policy's rules that it stands for."""
 
     def __post_init__(self) -> None:
         numbers_of(self.rule, f"audit: the obligation {self.name!r}")
@@ -93,7 +95,7 @@ class Obligation:
 def spelled_out(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A call's arguments, those that are JSON objects in text replaced by their fields: a discoverable tool gets its
     arguments within those of another tool, and how they are spaced does not matter."""
-    found: dict[str, Any] = {}
+    spelled: dict[str, Any] = {}
     for name, value in arguments.items():
         inner = None
         if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -101,8 +103,8 @@ def spelled_out(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
                 inner = parse_json(value)
             except ValueError:
                 inner = None
-        found |= inner if isinstance(inner, dict) else {name: value}
-    return found
+        spelled |= inner if isinstance(inner, dict) else {name: value}
+    return spelled
 
 
 class LiveWorld(Protocol):
@@ -113,21 +115,21 @@ class LiveWorld(Protocol):
 
 @dataclass(frozen=True)
 class Occasion:
-    """A successful call of the agent's, and what is known at the moment before it.
-
-    ``record(table, key)``: a record as it then was, by the database or by what tools had shown, None if unknown.
-    ``person``: who was authenticated. ``said``: all that the user had said. ``calls``: the agent's successful calls
-    before. ``world``: the live world at that moment, None where there is only a log: look, and change nothing.
-    ``shown(tool, arguments)``: what such a call answered before, as JSON or text, None if it was not made.
-    """
+    """A successful call of the agent's, and what is known at the moment before it."""
 
     call: ToolCall
     record: Callable[[str, str], Record | None]
+    """``record(table, key)``: a record as it then was, by the database or by what tools had shown, None if unknown."""
     person: str | None = None
+    """Who was authenticated."""
     said: str = ""
+    """All that the user had said."""
     calls: tuple[ToolCall, ...] = ()
+    """The agent's successful calls before."""
     world: LiveWorld | None = None
+    """The live world at that moment, None where there is only a log: look, and change nothing."""
     shown: Callable[[str, Mapping[str, Any]], Any] = lambda tool, arguments: None
+    """``shown(tool, arguments)``: what such a call answered before, as JSON or text, None if it was not made."""
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -152,25 +154,25 @@ is what the document that holds says."""
 
 @dataclass(frozen=True)
 class Statement:
-    """A message of the agent's to the user, and what is known at that moment.
-
-    ``person``: who was authenticated. ``results``: what the agent's calls had answered before. ``world``: as in
-    ``Occasion``.
-    """
+    """A message of the agent's to the user, and what is known at that moment."""
 
     text: str
     person: str | None = None
+    """Who was authenticated."""
     results: tuple[str, ...] = ()
+    """What the agent's calls had answered before."""
     world: LiveWorld | None = None
+    """As in ``Occasion``."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Something that a user has asked. ``about``: what, in a few words. ``answer``: what the agent's words must
-    hold."""
+    """Something that a user has asked."""
 
     about: str
+    """What, in a few words."""
     answer: str
+    """What the agent's words must hold."""
 
 
 Asks = Callable[["Task", Sequence[str]], Iterable[Asked]]
@@ -184,51 +186,54 @@ as ``Forbids`` may."""
 
 @dataclass(frozen=True)
 class AuditRules:
-    """What an audit must know of a domain.
-
-    ``auth_tools``: a successful call of one of them establishes who the user is, and returns the user's id, by itself
-    or as the field ``person``, which is also the argument of other tools that names whose data are meant.
-    ``open_tools``: reads that anybody may make, because they show no user's data. ``transfer_tools``: hand the user to
-    a person. Calls of kind "generic" are always open. ``consent``: whether users are to be asked before a write, all
-    but the ``free_writes``.
-
-    ``resources``: what belongs to whom. ``forbids``: by writing tool, why the policy forbids it. ``authority``: by
-    writing tool, what the agent may not do alone and nobody has approved. ``obligations``: what
-    must be said, ``asks``: and what to users who ask for it. ``disproves``: what is wrong with what a message states
-    (see there). ``spoken``: by tool, further words for its action ("add" for refuel_data). ``wished``: by tool, further
-    words with which people ask for it, or for what it fixes ("no service"). ``trusted_tools``: whose results may give
-    the agent instructions, such as a knowledge base. ``search_tools``: search documents. ``grounded``: which of the
-    writes and answers that hang on documents go by those that hold. ``one_person``: a conversation serves one person.
-    ``told_person``: where the policy lets users say who they are, what such an id looks like. ``kinds``: tool to
-    "read", "write" or "generic", for logs without a domain. ``learns``: what a result (parsed JSON, or text) shows
-    beyond the records of ``resources``, which are found by themselves. ``replays``: whether a world made from the task
-    can be brought to the state before each call, because tools depend on nothing else. ``declared``: False where nobody
-    has said what holds, so that an audit by these rules reassures of nothing.
-    """
+    """What an audit must know of a domain. Calls of kind "generic" are always open."""
 
     auth_tools: frozenset[str] = frozenset()
+    """A successful call of one of them establishes who the user is, and returns the user's id, by itself or as the
+    field ``person``, which is also the argument of other tools that names whose data are meant."""
     open_tools: frozenset[str] = frozenset()
+    """Reads that anybody may make, because they show no user's data."""
     transfer_tools: frozenset[str] = frozenset({"transfer_to_human_agents"})
+    """Hand the user to a person."""
     consent: bool = True
+    """Whether users are to be asked before a write, all but the ``free_writes``."""
     person: str = "user_id"
     free_writes: frozenset[str] = frozenset()
     resources: tuple[Resource, ...] = ()
+    """What belongs to whom."""
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
+    """By writing tool, why the policy forbids it."""
     authority: Mapping[str, Forbids] = field(default_factory=dict)
+    """By writing tool, what the agent may not do alone and nobody has approved."""
     obligations: Sequence[Obligation] = ()
+    """What must be said."""
     asks: Asks | None = None
+    """What must be said to users who ask for it."""
     disproves: Disproves | None = None
+    """What is wrong with what a message states (see there)."""
     spoken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By tool, further words for its action ("add" for refuel_data)."""
     wished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By tool, further words with which people ask for it, or for what it fixes ("no service")."""
     trusted_tools: frozenset[str] = frozenset()
+    """Whose results may give the agent instructions, such as a knowledge base."""
     search_tools: frozenset[str] = frozenset()
+    """Search documents."""
     grounded: Grounded | None = None
+    """Which of the writes and answers that hang on documents go by those that hold."""
     one_person: bool = True
+    """A conversation serves one person."""
     told_person: str | None = None
+    """Where the policy lets users say who they are, what such an id looks like."""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    """Tool to "read", "write" or "generic", for logs without a domain."""
     learns: Callable[[ToolCall, Any], Iterable[Sighting]] | None = None
+    """What a result (parsed JSON, or text) shows beyond the records of ``resources``, which are found by themselves."""
     replays: bool = False
+    """Whether a world made from the task can be brought to the state before each call, because tools depend on nothing
+    else."""
     declared: bool = True
+    """False where nobody has said what holds, so that an audit by these rules reassures of nothing."""
 
     def for_tools(self, names: Collection[str]) -> AuditRules:
         """These rules restricted to the tools that a domain really has; without auth tools that check is off."""

@@ -37,9 +37,9 @@ class AuthoringWarning(UserWarning):
     """Something in a domain or its tasks is probably not what its author means. The text names the remedy."""
 
 
-def nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, names: list[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, if there is any."""
-    near = get_close_matches(name, known, 1, 0.5)
+    near = get_close_matches(name, names, 1, 0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -50,28 +50,29 @@ _AS_TEXT = (date, time, timedelta, Decimal, UUID, PurePath)
 class Domain:
     """A domain: subclass it, give ``policy`` and ``database``, mark methods with ``@tool``.
 
-    ``policy``: text, or a Path relative to the module that defines the class. ``database``: tables of records as a
-    plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with defaults, or instance); a
-    Path to a SQLite file, the URL of a database, or a ``SqlDatabase``, which names some of its tables. In tools,
-    ``self.db`` is the episode's own view. ``user_toolkit``: another Domain class whose tools the user has.
-    ``audit``: what audits must know of it (``domains.auditing``). ``task_rules``: what checks of its tasks must know
-    (``domains.task_rules``). ``allow_failing_gold``: tasks whose gold actions fail
-    may be played all the same (see ``rewards.gold.check_tasks``); also on an instance.
-    ``described``: the agent is told of tools what their docstrings and hints say; False where ``tool_specs`` says
-    something else.
-
     Options of an instance: another ``database`` or ``policy``; ``tools``, a subset of tool names to offer; ``render``,
     which turns a tool's result into the observation's text; ``semantics``.
     """
 
     name: ClassVar[str] = ""
     policy: ClassVar[Path | str] = ""
+    """Text, or a Path relative to the module that defines the class."""
     database: ClassVar[Any] = None
+    """Tables of records as a plain dict, a ``Database``, a Path to such a JSON file, or a pydantic model (class with
+    defaults, or instance); a Path to a SQLite file, the URL of a database, or a ``SqlDatabase``, which names some of
+    its tables. In tools, ``self.db`` is the episode's own view."""
     user_toolkit: ClassVar[type[Domain] | None] = None
+    """Another Domain class whose tools the user has."""
     audit: ClassVar[AuditRules | None] = None
+    """What audits must know of it (``domains.auditing``)."""
     task_rules: ClassVar[TaskRules | None] = None
+    """What checks of its tasks must know (``domains.task_rules``)."""
     described: ClassVar[bool] = True
+    """The agent is told of tools what their docstrings and hints say; False where ``tool_specs`` says something
+    else."""
     allow_failing_gold: bool = False
+    """Tasks whose gold actions fail may be played all the same (see ``rewards.gold.check_tasks``); also on an
+    instance."""
     waits: bool = False
     """Whether one of its tools is a coroutine."""
     unreplayed: frozenset[str] = frozenset()
@@ -119,8 +120,8 @@ class Domain:
     def base(self) -> Database:
         """The domain's own database, which worlds of tasks without one share."""
         if self._base is None:
-            given = self._given_database if self._given_database is not None else type(self).database
-            self._base = as_database(given, type(self))
+            source = self._given_database if self._given_database is not None else type(self).database
+            self._base = as_database(source, type(self))
         return self._base
 
     def toolkit(self, requestor: Requestor) -> Domain | None:
@@ -249,55 +250,55 @@ class World:
         if self.domain.semantics == "official":
             return self._call_official(requestor, call)
         kit = self._kits.get(requestor)
-        known = None if kit is None else kit._tools.get(call.name)
-        if kit is None or known is None or call.invalid is not None:
+        declared = None if kit is None else kit._tools.get(call.name)
+        if kit is None or declared is None or call.invalid is not None:
             return _unknown(kit, call)
-        if known.waits:
+        if declared.waits:
             return finished(self.acall(requestor, call))
-        problem = known.schema.check(call.arguments)
+        problem = declared.schema.check(call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True, "wrong argument")
         kit.db.begin()
         try:
-            content = kit.render(call.name, getattr(kit, call.name)(**known.schema.convert(call.arguments)))
+            content = kit.render(call.name, getattr(kit, call.name)(**declared.schema.convert(call.arguments)))
             kit.db.check_columns()
         except BaseException as error:
             return _broken_off(kit, call, error)
-        return self._completed(kit, known, call, content)
+        return self._completed(kit, declared, call, content)
 
     async def acall(self, requestor: Requestor, call: ToolCall) -> ToolResult:
         """``call``, but that a tool which is a coroutine is waited for in the running event loop."""
         kit = self._kits.get(requestor)
-        known = None if kit is None else kit._tools.get(call.name)
-        if kit is None or known is None or not known.waits or call.invalid is not None:
+        declared = None if kit is None else kit._tools.get(call.name)
+        if kit is None or declared is None or not declared.waits or call.invalid is not None:
             return self.call(requestor, call)
         if self.domain.semantics == "official":
             return await self._acall_official(requestor, kit, call)
-        problem = known.schema.check(call.arguments)
+        problem = declared.schema.check(call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True, "wrong argument")
         kit.db.begin()
         try:
-            content = kit.render(call.name, await getattr(kit, call.name)(**known.schema.convert(call.arguments)))
+            content = kit.render(call.name, await getattr(kit, call.name)(**declared.schema.convert(call.arguments)))
             kit.db.check_columns()
         except BaseException as error:
             return _broken_off(kit, call, error)
-        return self._completed(kit, known, call, content)
+        return self._completed(kit, declared, call, content)
 
-    def _completed(self, kit: Domain, known: Tool, call: ToolCall, content: str) -> ToolResult:
+    def _completed(self, kit: Domain, declared: Tool, call: ToolCall, content: str) -> ToolResult:
         """A call that has succeeded: its changes are kept if its tool may write."""
         view = kit.db
-        if known.kind == "write":
+        if declared.kind == "write":
             view.commit()
             self.writes.append(call)
         else:
-            changed = _changed(view, known) if known.watched else None
-            if known.kind == "read":
+            changed = _changed(view, declared) if declared.watched else None
+            if declared.kind == "read":
                 view.rollback()  # a read changes nothing, whatever its code does
             else:
                 view.commit()
             if changed is not None:
-                tell_unmarked(type(kit), known.name, known.kind, changed)
+                tell_unmarked(type(kit), declared.name, declared.kind, changed)
         self.domain.sync(self)
         return ToolResult(content)
 
@@ -390,12 +391,12 @@ def _broken_off(kit: Domain, call: ToolCall, error: BaseException) -> ToolResult
     return ToolResult(f"Error: {error}" if str(error) else f"Error: {name}", True, f"raises {name}")
 
 
-def _changed(view: View, known: Tool) -> tuple[str, str] | None:
+def _changed(view: View, declared: Tool) -> tuple[str, str] | None:
     """A record that a call of a tool which is not marked as writing has changed, None if there is none."""
-    known.watched -= 1
+    declared.watched -= 1
     where = view.changed()
     if where is not None:
-        known.watched = 0
+        declared.watched = 0
     return where
 
 

@@ -75,8 +75,8 @@ class CheckFinding:
     def to_json(self) -> dict[str, Any]:
         """A plain dict; of a finding about all tasks together without what only one of them has."""
         task = {"task": self.where, "split": self.split} if self.split else {}
-        found = {"rule": self.rule, "level": self.level, **task, "evidence": self.what, "remedy": self.remedy}
-        return {**found, "fixes": [fix.to_json() for fix in self.fixes]} if self.split else found
+        data = {"rule": self.rule, "level": self.level, **task, "evidence": self.what, "remedy": self.remedy}
+        return {**data, "fixes": [fix.to_json() for fix in self.fixes]} if self.split else data
 
 
 Problem = CheckFinding
@@ -85,24 +85,27 @@ Problem = CheckFinding
 
 @dataclass(frozen=True, slots=True)
 class RuleKeeper:
-    """Something declared that keeps a rule of the policy. ``what``: its name. ``text``: what is said there, or the slot
-    that is chosen anew. ``place``: "FILE:LINE", empty where it has none. ``tasks``: how many of those drawn meet it,
-    None where no task can. ``audit``: what an audit calls a breach, empty where only the reward tells, None where
-    nothing looks."""
+    """Something declared that keeps a rule of the policy."""
 
     what: str
+    """Its name."""
     text: str
+    """What is said there, or the slot that is chosen anew."""
     place: str
+    """"FILE:LINE", empty where it has none."""
     tasks: int | None
+    """How many of those drawn meet it, None where no task can."""
     audit: str | None
+    """What an audit calls a breach, empty where only the reward tells, None where nothing looks."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRule:
-    """A numbered rule of the policy and what keeps it. ``text``: the policy's own, empty where it has no such rule."""
+    """A numbered rule of the policy and what keeps it."""
 
     number: str
     text: str
+    """The policy's own, empty where it has no such rule."""
     keepers: tuple[RuleKeeper, ...] = ()
 
     @property
@@ -123,10 +126,11 @@ class KeptRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """The numbered rules of a policy, in its order, with what keeps each in ``tasks`` drawn tasks."""
+    """The numbered rules of a policy, in its order, with what keeps each."""
 
     rules: tuple[KeptRule, ...]
     tasks: int
+    """How many tasks were drawn."""
 
     @property
     def declared(self) -> bool:
@@ -136,13 +140,15 @@ class RuleTable:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check has found. ``measured``: what was looked at, with its figures, for the table. ``rows``: a table of
-    its own, its head first. ``rules``: the same in full, where it is of the policy's rules."""
+    """What a check has found."""
 
     measured: str
+    """What was looked at, with its figures, for the table."""
     problems: tuple[Problem, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
+    """A table of its own, its head first."""
     rules: RuleTable | None = None
+    """The same in full, where it is of the policy's rules."""
 
 
 class NotChecked(Exception):
@@ -186,12 +192,14 @@ class Samples(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. ``name``: a word or two with dashes. ``about``: what holds if it passes, in one line. ``look``: finds
-    the problems; raises NotChecked where it cannot look."""
+    """One check."""
 
     name: str
+    """A word or two with dashes."""
     about: str
+    """What holds if it passes, in one line."""
     look: Callable[[Any], Checked]
+    """Finds the problems; raises NotChecked where it cannot look."""
 
 
 def of_task(task: Task) -> str:
@@ -216,6 +224,6 @@ def of_tool(domain: Domain, name: str) -> str:
     return f"tool {name}{'' if method is None else place_of(inspect.unwrap(method))}"
 
 
-def for_each(found: Iterable[Problem | None]) -> tuple[Problem, ...]:
+def for_each(problems: Iterable[Problem | None]) -> tuple[Problem, ...]:
     """The problems among what was found."""
-    return tuple(problem for problem in found if problem is not None)
+    return tuple(problem for problem in problems if problem is not None)

@@ -23,15 +23,15 @@ from muarl.domains.table import Table
 _MODULUS = 1 << 256
 
 
-def _compared(given: Iterable[str] | None, tables: Mapping[str, Any]) -> frozenset[str]:
+def _compared(names: Iterable[str] | None, tables: Mapping[str, Any]) -> frozenset[str]:
     """The tables that digests are of. ConfigError for one that there is not."""
-    if isinstance(given, str):
-        raise ConfigError(f"compared: must be a tuple of tables, such as ({given!r},)")
-    compared = frozenset(tables if given is None else given)
+    if isinstance(names, str):
+        raise ConfigError(f"compared: must be a tuple of tables, such as ({names!r},)")
+    compared = frozenset(tables if names is None else names)
     unknown = min(compared - tables.keys(), default=None)
     if unknown is not None:
-        known = ", ".join(tables) or "none"
-        raise ConfigError(f"compared: there is no table {unknown!r}{nearest(unknown, list(tables))}; tables: {known}")
+        listed = ", ".join(tables) or "none"
+        raise ConfigError(f"compared: there is no table {unknown!r}{nearest(unknown, list(tables))}; tables: {listed}")
     return compared
 
 
@@ -136,13 +136,13 @@ class Database:
 
     def to_check(self) -> dict[str, Mapping[str, Any]]:
         """The records of which nobody knows yet whether they are JSON: all but those that are read on access."""
-        found: dict[str, Mapping[str, Any]] = {}
+        unchecked: dict[str, Mapping[str, Any]] = {}
         for name, table in ({} if self.sound else self.tables).items():
             if isinstance(table, Overlay):
-                found[name] = {key: record for key, record in table.changes.items() if record is not None}
+                unchecked[name] = {key: record for key, record in table.changes.items() if record is not None}
             elif not isinstance(table, LazyTable):
-                found[name] = table
-        return found
+                unchecked[name] = table
+        return unchecked
 
     def record_text(self, table: str, key: str) -> str:
         """The canonical JSON of one record; kept after the first time, but of tables that are read on access."""
@@ -200,14 +200,14 @@ class View:
         return self._base
 
     def __getitem__(self, table: str) -> Table:
-        found = self._tables.get(table)
-        if found is None:
+        table_view = self._tables.get(table)
+        if table_view is None:
             if table not in self._base.tables:
                 missing = KeyError(table)
                 missing.add_note(f"The database has the tables {', '.join(self._base.tables) or 'none'}.")
                 raise missing
-            found = self._tables[table] = Table(self, table)
-        return found
+            table_view = self._tables[table] = Table(self, table)
+        return table_view
 
     def __getattr__(self, table: str) -> Table:
         try:
@@ -245,9 +245,9 @@ class View:
     def changed(self) -> tuple[str, str] | None:
         """(table, key) of a record that is not as it was at ``begin``; None if all are."""
         for table, records in (self._pending or {}).items():
-            kept, originals = self._kept.get(table, {}), self._base.tables[table]
+            committed, originals = self._kept.get(table, {}), self._base.tables[table]
             for key, record in records.items():
-                before = kept.get(key, _MISSING)
+                before = committed.get(key, _MISSING)
                 if before is _MISSING:
                     before = originals.get(key, _MISSING)
                     if hasattr(record, "model_dump") and before is not _MISSING:
@@ -261,13 +261,13 @@ class View:
         columns = self._base.columns
         if not columns or not self._pending:
             return
-        for table, known in columns.items():
+        for table, table_columns in columns.items():
             for key, record in self._pending.get(table, {}).items():
                 if not isinstance(key, str):
                     raise strange_key(table, key)
-                strange = record.keys() - known if isinstance(record, dict) else None
+                strange = record.keys() - table_columns if isinstance(record, dict) else None
                 if strange:
-                    raise strange_column(table, min(strange, key=str), known)
+                    raise strange_column(table, min(strange, key=str), table_columns)
 
     def taken(self, table: str) -> dict[str, Any]:
         """The records of a table that this world holds copies of, changed or not; None for one that it has removed."""

@@ -53,16 +53,16 @@ def _fields(lines: list[str]) -> tuple[list[str], dict[str, str]] | None:
     start = next((i for i, line in enumerate(lines) if _FIELD.match(line) or _OTHER_FIELD.match(line)), None)
     if start is None:
         return None
-    found: list[str] = []
+    described: list[str] = []
     reading = False
     for line in lines[start:]:
         field = _FIELD.match(line)
         if field:
-            found.append(f"{field.group(1)}: {field.group(2)}")
+            described.append(f"{field.group(1)}: {field.group(2)}")
         elif reading and line[:1].isspace():
-            found.append(line)
+            described.append(line)
         reading = field is not None or (reading and line[:1].isspace())
-    return lines[:start], _parameter_lines(found)
+    return lines[:start], _parameter_lines(described)
 
 
 def _underlined(lines: list[str]) -> tuple[list[str], dict[str, str]] | None:
@@ -70,26 +70,26 @@ def _underlined(lines: list[str]) -> tuple[list[str], dict[str, str]] | None:
     headings = [i for i in range(len(lines) - 1) if lines[i].strip() and re.fullmatch(r"-{3,}", lines[i + 1].strip())]
     if not headings:
         return None
-    found: list[str] = []
+    described: list[str] = []
     for start, end in zip(headings, [*headings[1:], len(lines)], strict=True):
         if lines[start].strip().lower() in ("parameters", "other parameters"):
-            found += [re.sub(r"^(\w+)(?:\s*:.*)?$", r"\1:", line) for line in lines[start + 2 : end]]
-    return lines[: headings[0]], _parameter_lines(found)
+            described += [re.sub(r"^(\w+)(?:\s*:.*)?$", r"\1:", line) for line in lines[start + 2 : end]]
+    return lines[: headings[0]], _parameter_lines(described)
 
 
 def _parameter_lines(lines: list[str]) -> dict[str, str]:
     """``name: text`` with continuation lines indented below."""
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     name = ""
     for line in lines:
         start = re.match(r"(\w+)(?: \([^)]*\))?:\s*(.*)", line)
         if start:
             name = start.group(1)
-            found[name] = [start.group(2)]
+            texts[name] = [start.group(2)]
         elif name and line.strip():
-            found[name].append(line)
+            texts[name].append(line)
     out = {}
-    for name, (first, *more) in found.items():
+    for name, (first, *more) in texts.items():
         rest = inspect.cleandoc("\n".join(["", *more])) if more else ""
         out[name] = f"{first}\n{rest}".strip()
     return out

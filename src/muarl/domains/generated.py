@@ -33,14 +33,16 @@ _OF_ONE_SIZE = re.compile(r"(?P<domain>[^-]{1,60})(?P<size>)" + _END)
 
 @dataclass(frozen=True, slots=True)
 class SeededId:
-    """A made task: which domain's, of what size and split, and its number among the tasks of a seed. ``size`` is empty
-    where an environment of one size leaves it out."""
+    """A made task."""
 
     domain: str
+    """Which domain's it is."""
     size: str
+    """Empty where an environment of one size leaves it out."""
     split: str
     seed: int
     index: int
+    """Its number among the tasks of a seed."""
 
     def __str__(self) -> str:
         """The id, such as "retail-tiny-train-0-12", or "library-train-0-12" without a size."""
@@ -49,10 +51,10 @@ class SeededId:
 
 def parse_id(text: str) -> SeededId | None:
     """What a task's id says; None for one that was not made from a seed."""
-    found = _SEEDED.fullmatch(text) or _OF_ONE_SIZE.fullmatch(text)
-    if found is None:
+    match = _SEEDED.fullmatch(text) or _OF_ONE_SIZE.fullmatch(text)
+    if match is None:
         return None
-    return SeededId(found["domain"], found["size"], found["split"], int(found["seed"]), int(found["index"]))
+    return SeededId(match["domain"], match["size"], match["split"], int(match["seed"]), int(match["index"]))
 
 
 DRAWS = 5
@@ -72,24 +74,27 @@ def split_of(*key: str) -> str:
 
 @dataclass(slots=True)
 class UserRequest:
-    """One thing the user wants. A goal gives slots their values, in the user's words.
-
-    ``goal``: what is asked first. ``then``: the goal after the agent's proposal. ``fallback``: the goal once the agent
-    has said that the first is not available. ``final``: the goal that is right in the end; None: nothing is to be done
-    (refused or given up). ``unknown``: slots that the user does not remember. ``answer``: what the agent must say.
-    ``intent``: what reports call it, the kind where empty. ``approval``, ``presses``: see ``agenda.AgendaRequest``.
-    """
+    """One thing the user wants. A goal gives slots their values, in the user's words."""
 
     kind: str
     goal: dict[str, Any]
+    """What is asked first."""
     then: dict[str, Any] | None = None
+    """The goal after the agent's proposal."""
     fallback: dict[str, Any] | None = None
+    """The goal once the agent has said that the first is not available."""
     final: dict[str, Any] | None = None
+    """The goal that is right in the end; None: nothing is to be done (refused or given up)."""
     unknown: list[str] = field(default_factory=list)
+    """Slots that the user does not remember."""
     intent: str = ""
+    """What reports call it, the kind where empty."""
     answer: str | None = None
+    """What the agent must say."""
     approval: bool = False
+    """See ``agenda.AgendaRequest``."""
     presses: list[str] = field(default_factory=list)
+    """See ``agenda.AgendaRequest``."""
 
     def to_agenda(self) -> AgendaRequest:
         """What an agenda user may know of it: everything but ``final``."""

@@ -41,31 +41,31 @@ class GoldFailure:
 
 def run_gold(world: World, task: Task) -> list[GoldFailure]:
     """Run a task's gold actions in a fresh world of it; the failing ones, which change nothing."""
-    found: list[GoldFailure] = []
+    failures: list[GoldFailure] = []
     for number, action, call in _calls(task, world):
-        found += _told(task, number, action, world.call(action.requestor, call))
-    return found
+        failures += _told(task, number, action, world.call(action.requestor, call))
+    return failures
 
 
 async def run_gold_slowly(world: World, task: Task) -> list[GoldFailure]:
     """``run_gold`` for worlds that must be waited for."""
-    found: list[GoldFailure] = []
+    failures: list[GoldFailure] = []
     for number, action, call in _calls(task, world):
         async for result in world.answers(action.requestor, [call]):
-            found += _told(task, number, action, result)
-    return found
+            failures += _told(task, number, action, result)
+    return failures
 
 
 def undone_write(world: World, task: Task) -> GoldFailure | None:
     """The first gold action that would change a fresh world, and does not, since its tool is not marked as writing."""
     for number, action, _ in _calls(task, world):
         kit = world.toolkit(action.requestor)
-        known = None if kit is None else kit._tools.get(action.name)
-        if known is None or known.kind != "read" or not hasattr(kit, "db"):
+        declared = None if kit is None else kit._tools.get(action.name)
+        if declared is None or declared.kind != "read" or not hasattr(kit, "db"):
             continue
         kit.db.begin()
         with suppress(Exception):  # what fails is told elsewhere
-            world.invoke(action.requestor, action.name, known.schema.convert(action.arguments))
+            world.invoke(action.requestor, action.name, declared.schema.convert(action.arguments))
         where = kit.db.changed()
         kit.db.rollback()
         if where is not None:
@@ -96,10 +96,10 @@ def why_failed(result: ToolResult) -> str | None:
     text = result.content
     if result.error:
         return f"{result.cause or 'returns an error'}: {text.removeprefix('Error: ')}"
-    told = bool(_TOLD.match(text))
-    if not told and text.startswith('{"error":'):
+    says_so = bool(_TOLD.match(text))
+    if not says_so and text.startswith('{"error":'):
         try:
-            told = set(json.loads(text)) == {"error"}
+            says_so = set(json.loads(text)) == {"error"}
         except (ValueError, RecursionError):
-            told = False
-    return f"returns an error: {text}" if told else None
+            says_so = False
+    return f"returns an error: {text}" if says_so else None

@@ -48,11 +48,11 @@ def sampled(table: Mapping[str, Any], salt: str = "") -> list[Any]:
     ``salt``: where given, only ``SOME`` of them; which ones hangs on it."""
     if not isinstance(table, LazyTable):
         return list(table.values())
-    found = [record for _, record in table.sample()]
+    records = [record for _, record in table.sample()]
     if not salt or len(table) <= POOL:
-        return found
-    start = zlib.crc32(salt.encode()) % len(found)
-    return (found + found)[start : start + SOME]
+        return records
+    start = zlib.crc32(salt.encode()) % len(records)
+    return (records + records)[start : start + SOME]
 
 
 class LazyTable(Mapping[str, Any]):
@@ -120,8 +120,8 @@ class Overlay(LazyTable):
         """Those of the table below, as they are now, and what has been added."""
         if not isinstance(self.below, LazyTable):
             return list(self.items())
-        found = [(key, self.changes.get(key, record)) for key, record in self.below.sample()]
-        return [one for one in found if one[1] is not None] + list(self._added().items())
+        rows = [(key, self.changes.get(key, record)) for key, record in self.below.sample()]
+        return [one for one in rows if one[1] is not None] + list(self._added().items())
 
     def scan(self) -> Iterator[tuple[str, Any]]:
         for key, record in self.below.items():
@@ -141,9 +141,9 @@ class Overlay(LazyTable):
         return {k: r for k, r in self.changes.items() if r is not None and k not in self.below}
 
 
-def strange_column(table: str, name: str, known: Iterable[str]) -> ColumnError:
+def strange_column(table: str, name: str, names: Iterable[str]) -> ColumnError:
     """The error for a column that a table has not."""
-    columns = list(known)
+    columns = list(names)
     hint = nearest(name, columns) or f"; it has {', '.join(columns)}"
     return ColumnError(f"the table {table!r} has no column {name!r}{hint}")
 

@@ -24,21 +24,21 @@ _NEXT = re.compile(rf"^#{{1,6}} |\n[ \t]*\n(?=\S)(?!{_ITEM.pattern})", re.MULTIL
 
 def numbers_of(rule: RuleNumbers, where: str = "rule") -> tuple[str, ...]:
     """The numbers as texts. ConfigError for what is no number of a rule."""
-    given = () if rule is None else tuple(rule) if isinstance(rule, (list, tuple)) else (rule,)
-    found = tuple(str(one) for one in given)
-    for one, text in zip(given, found, strict=True):
+    several = () if rule is None else tuple(rule) if isinstance(rule, (list, tuple)) else (rule,)
+    texts = tuple(str(one) for one in several)
+    for one, text in zip(several, texts, strict=True):
         if isinstance(one, bool) or not isinstance(one, (int, str)) or not _NUMBER.fullmatch(text):
             raise ConfigError(f"{where}: rule: {one!r} is no number of a rule: write 10, '3.2' or several, (4, 6)")
-    return found
+    return texts
 
 
 def numbered(policy: str) -> Mapping[str, str]:
     """The numbered rules of a policy's text: those whose lines begin with "10.", "4)", "Rule 7:", "3.2 Loans" or are
     headings of that kind, with the first line of each. A number that stands there twice tells no rule from another, and
     is left out, as is a line such as "3 days" that only begins with a number."""
-    found = [(m["number"], m["text"].strip()) for m in _RULE.finditer(policy) if _is_rule(m)]
-    often = Counter(number for number, _ in found)
-    return {number: text for number, text in found if often[number] == 1}
+    rules = [(m["number"], m["text"].strip()) for m in _RULE.finditer(policy) if _is_rule(m)]
+    often = Counter(number for number, _ in rules)
+    return {number: text for number, text in rules if often[number] == 1}
 
 
 def whole_rules(policy: str) -> Mapping[str, str]:
@@ -47,13 +47,13 @@ def whole_rules(policy: str) -> Mapping[str, str]:
     are joined."""
     starts = [m for m in _RULE.finditer(policy) if _is_rule(m)]
     ends = [*(m.start() for m in starts), len(policy)][1:]
-    wanted = numbered(policy)
-    found = {}
+    numbers = numbered(policy)
+    rules = {}
     for m, end in zip(starts, ends, strict=True):
-        if m["number"] in wanted:
+        if m["number"] in numbers:
             heading = m["lead"].startswith("#")
-            found[m["number"]] = _unwrapped((_HEADING if heading else _NEXT).split(policy[m.start("text") : end], 1)[0])
-    return found
+            rules[m["number"]] = _unwrapped((_HEADING if heading else _NEXT).split(policy[m.start("text") : end], 1)[0])
+    return rules
 
 
 def _unwrapped(text: str) -> str:

@@ -16,9 +16,9 @@ FRAME = 700
 
 def estimated_tokens(policy: str, tools: Iterable[ToolSpec]) -> int:
     """About how many tokens an agent is told before the first message."""
-    told = [
+    specs = [
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
         for t in tools
     ]
-    written = sum(len(json.dumps(tool, ensure_ascii=False)) + 1 for tool in told)
+    written = sum(len(json.dumps(tool, ensure_ascii=False)) + 1 for tool in specs)
     return (FRAME + len(policy) + written) // CHARACTERS_A_TOKEN

@@ -52,7 +52,7 @@ class ToolSchema:
 
     ``check(arguments)`` gives None or a sentence that says what is wrong. ``convert(arguments)`` turns JSON values into
     what the method's hints ask for (pydantic models, dataclasses, enums, dates, sets); plain hints get the JSON value
-    itself. ``documented``: the parameters that the docstring names; ``unhinted``: those without a type hint.
+    itself.
     """
 
     spec: ToolSpec
@@ -60,7 +60,9 @@ class ToolSchema:
     _required: tuple[str, ...]
     _converters: Mapping[str, TypeAdapter[Any]]
     documented: tuple[str, ...] = ()
+    """The parameters that the docstring names."""
     unhinted: tuple[str, ...] = ()
+    """Those without a type hint."""
 
     def check(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, as one sentence for the model to read; None if nothing is."""
@@ -160,9 +162,9 @@ def _parameters(method: Callable[..., Any], fields: Mapping[str, Any]) -> dict[s
                 if type(wrong) is PydanticUserError:  # it knows a remedy
                     advice = str(wrong).partition("\n")[0]
                     raise ConfigError(f"{place(method)}: parameter {name!r}: {advice}") from None
-                shown = getattr(hint, "__qualname__", None) or str(hint)
+                shape = getattr(hint, "__qualname__", None) or str(hint)
                 raise ConfigError(
-                    f"{place(method)}: parameter {name!r} has the type hint {shown}, which JSON has no form for: use "
+                    f"{place(method)}: parameter {name!r} has the type hint {shape}, which JSON has no form for: use "
                     "str, int, float, bool, list, dict, Literal, an Enum, a date, a dataclass, a TypedDict or a "
                     "pydantic model"
                 ) from None

@@ -18,51 +18,51 @@ _PATH = re.compile(r"\S{1,250}\.(?:md|markdown|txt|text|rst|html|json|jinja2?|ya
 _WORD = re.compile(r"[^\s=@:]*")
 
 
-def as_database(given: Any, owner: type[Any]) -> Database:
+def as_database(source: Any, owner: type[Any]) -> Database:
     """Whatever an author gave as ``database``, as a Database.
 
     ConfigError or DataError says what is wrong, and where in the database: a value that is no JSON, or a record that is
     a bare text or number, which mostly stands one level too high.
     """
     where = f"{owner.__name__}.database"
-    if isinstance(given, str) and "://" not in given:
-        if not _WORD.fullmatch(given):  # it may hold a password
+    if isinstance(source, str) and "://" not in source:
+        if not _WORD.fullmatch(source):  # it may hold a password
             raise ConfigError(f"{where} is a text: give tables of records, a Path, or a database URL (docs/domains.md)")
-        raise ConfigError(f"{where} is the text {given[:60]!r}: for a file write Path({given[:60]!r})")
-    if given is None:
+        raise ConfigError(f"{where} is the text {source[:60]!r}: for a file write Path({source[:60]!r})")
+    if source is None:
         return Database({})
-    if not isinstance(given, Mapping | Database):  # tables in memory need nothing of SQL
+    if not isinstance(source, Mapping | Database):  # tables in memory need nothing of SQL
         from muarl.domains.sql.declared import SqlDatabase
         from muarl.domains.sql.files import SUFFIXES
 
-        if isinstance(given, str) or (isinstance(given, Path) and given.suffix.lower() in SUFFIXES):
-            given = SqlDatabase(given)
-        if isinstance(given, SqlDatabase):
-            return given.open(where, lambda path: beside(owner, "database", path))
-    if isinstance(given, type) and hasattr(given, "model_fields"):
-        given = given()
-    if hasattr(given, "model_dump"):
-        for name in type(given).model_fields:
-            if not isinstance(getattr(given, name), Mapping):
-                kind = type(getattr(given, name)).__name__
+        if isinstance(source, str) or (isinstance(source, Path) and source.suffix.lower() in SUFFIXES):
+            source = SqlDatabase(source)
+        if isinstance(source, SqlDatabase):
+            return source.open(where, lambda path: beside(owner, "database", path))
+    if isinstance(source, type) and hasattr(source, "model_fields"):
+        source = source()
+    if hasattr(source, "model_dump"):
+        for name in type(source).model_fields:
+            if not isinstance(getattr(source, name), Mapping):
+                kind = type(getattr(source, name)).__name__
                 raise ConfigError(
                     f"{where}.{name} is of type {kind}: each field must be a dict of records by their keys"
                 )
-        return Database.from_model(given)
-    if isinstance(given, Path):
-        path = beside(owner, "database", given)
+        return Database.from_model(source)
+    if isinstance(source, Path):
+        path = beside(owner, "database", source)
         try:
-            given = parse_json(path.read_text(encoding="utf-8"))
+            source = parse_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as problem:
             raise DataError(f"{where}: {path} cannot be read as JSON: {problem}") from None
-    if not isinstance(given, (Database, Mapping)):
-        raise ConfigError(f"{where} must be tables of records, not {type(given).__name__}")
-    if not isinstance(given, Database):
-        check_json(given, where)
-        return Database(given)
-    check_json(given.to_check(), where)
-    given.sound = True
-    return given
+    if not isinstance(source, (Database, Mapping)):
+        raise ConfigError(f"{where} must be tables of records, not {type(source).__name__}")
+    if not isinstance(source, Database):
+        check_json(source, where)
+        return Database(source)
+    check_json(source.to_check(), where)
+    source.sound = True
+    return source
 
 
 def check_json(tables: Mapping[Any, Any], where: str) -> None:
@@ -115,19 +115,19 @@ def _strange_key(path: str, key: Any) -> str:
     return f"{path} has the key {key!r} of type {type(key).__name__}: keys must be strings, such as {str(key)!r}"
 
 
-def policy_text(cls: type[Any], given: Path | str) -> str:
+def policy_text(cls: type[Any], source: Path | str) -> str:
     """The policy that an author gave to a domain class or an instance. DataError if its file cannot be read,
     ConfigError for the name of a file that is given as text."""
     where = f"{cls.__name__}.policy"
-    if isinstance(given, str):
-        name = given.strip()
+    if isinstance(source, str):
+        name = source.strip()
         word = 0 < len(name) <= 250 and len(name.split()) == 1
         if word and (_PATH.fullmatch(name) or beside(cls, "policy", Path(name)).is_file()):
             raise ConfigError(
-                f"{where} is the text {given!r}, which looks like a path: for a file write Path({name!r})"
+                f"{where} is the text {source!r}, which looks like a path: for a file write Path({name!r})"
             )
-        return given
-    path = beside(cls, "policy", given)
+        return source
+    path = beside(cls, "policy", source)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

@@ -33,8 +33,8 @@ class Table(MutableMapping[str, Any]):
             record = pending.get(self._name, {}).get(key, _MISSING)
             if record is not _MISSING:
                 return record
-        kept = self._view._kept.get(self._name)
-        return _MISSING if kept is None else kept.get(key, _MISSING)
+        own = self._view._kept.get(self._name)
+        return _MISSING if own is None else own.get(key, _MISSING)
 
     def _layer(self) -> dict[str, Any]:
         view = self._view
@@ -109,8 +109,8 @@ class Table(MutableMapping[str, Any]):
 
         A table of an SQL database uses its indexes. KeyError for a column that such a table has not.
         """
-        held, found = self._held(), dict(self._found(equal))
-        return [self[key] if key in held else self._take(key, found[key]) for key in sorted(found)]
+        held, stored = self._held(), dict(self._found(equal))
+        return [self[key] if key in held else self._take(key, stored[key]) for key in sorted(stored)]
 
     def reading(self) -> Mapping[str, Any]:
         """The records by their keys, for reading only and without copies; read on access where the base's are."""

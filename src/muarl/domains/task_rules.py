@@ -18,87 +18,90 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Breach:
-    """A gold call that the policy does not allow as it is. ``why``: half a sentence. ``instead``: the arguments that
-    the policy asks for where they follow from the database, else None."""
+    """A gold call that the policy does not allow as it is."""
 
     why: str
+    """Half a sentence."""
     instead: Arguments | None = None
+    """The arguments that the policy asks for where they follow from the database, else None."""
 
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """Something about a call that only the user can decide.
-
-    ``name``: what is chosen, for the finding. ``tools``: the calls that it is about. ``others``: the other arguments
-    with which the call would serve the same request, each with what tells it from the gold one ("credit_card_123
-    instead of paypal_456"); none where the scenario (``Occasion.said``) settles the matter. ``settle``: the sentence
-    which, added to the scenario, settles it as the gold call has it. ``weight``: of the finding.
-    """
+    """Something about a call that only the user can decide."""
 
     name: str
+    """What is chosen, for the finding."""
     tools: frozenset[str]
+    """The calls that it is about."""
     others: Callable[[Occasion], Iterable[tuple[Arguments, str]]]
+    """The other arguments with which the call would serve the same request, each with what tells it from the gold one
+    ("credit_card_123 instead of paypal_456"); none where the scenario (``Occasion.said``) settles the matter."""
     settle: Callable[[Occasion], str | None] = lambda occasion: None
+    """The sentence which, added to the scenario, settles it as the gold call has it."""
     weight: Literal["warning", "note"] = "warning"
+    """Of the finding."""
     tried: bool = True
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that a user may claim and on which the policy's answer depends, such as an illness.
-
-    ``tool``: the call that is or is not allowed by it; all of its arguments but ``key`` are missing. ``says``: how a
-    user would claim it; ``denies``: the sentence which, added to a scenario, settles that it is not so. ``settled``: a
-    pattern that a scenario holds which settles it. ``wanted``: a pattern of scenarios in which the call is at stake.
-    """
+    """Something that a user may claim and on which the policy's answer depends, such as an illness."""
 
     name: str
     tool: str
+    """The call that is or is not allowed by it; all of its arguments but ``key`` are missing."""
     key: str
     says: str
+    """How a user would claim it."""
     denies: str
+    """The sentence which, added to a scenario, settles that it is not so."""
     settled: re.Pattern[str]
+    """A pattern that a scenario holds which settles it."""
     wanted: re.Pattern[str]
+    """A pattern of scenarios in which the call is at stake."""
 
 
 @dataclass(frozen=True)
 class Workaround:
-    """Another way that the policy leaves to a user whose request it refuses, such as an upgrade before the change.
-
-    ``table``: of the records that it is about, where ``applies(record)`` holds, in tasks whose gold actions call none
-    of ``tools``. ``wanted``: a pattern of scenarios that ask for what is refused; ``settled``: of those that say
-    whether the user would go the other way. ``about``: what the policy allows. ``denies``: the sentence that rules it
-    out.
-    """
+    """Another way that the policy leaves to a user whose request it refuses, such as an upgrade before the change."""
 
     name: str
     table: str
+    """Of the records that it is about, where ``applies(record)`` holds."""
     tools: frozenset[str]
+    """It is about tasks whose gold actions call none of these."""
     applies: Callable[[Record], bool]
     wanted: re.Pattern[str]
+    """A pattern of scenarios that ask for what is refused."""
     settled: re.Pattern[str]
+    """A pattern of those that say whether the user would go the other way."""
     about: str
+    """What the policy allows."""
     denies: str
+    """The sentence that rules it out."""
 
 
 @dataclass(frozen=True)
 class TaskRules:
-    """What a check of a domain's tasks must know.
-
-    ``breaches``: by tool, how a gold call breaks the policy in a way that audits do not look at (too much charged, an
-    exchange for the same item). ``forbids``: by tool, what audits forbid only in some environments. ``choices``,
-    ``claims``, ``workarounds``: what the scenario must settle. ``people``: the table of persons, with the dotted field
-    of each thing that a scenario may say of its user: "email", "zip", "first_name", "last_name", "dob". ``payments``:
-    the field of a person's record with the payment methods.
-    """
+    """What a check of a domain's tasks must know."""
 
     breaches: Mapping[str, Callable[[Occasion], Breach | None]] = field(default_factory=dict)
+    """By tool, how a gold call breaks the policy in a way that audits do not look at (too much charged, an exchange for
+    the same item)."""
     forbids: Mapping[str, Forbids] = field(default_factory=dict)
+    """By tool, what audits forbid only in some environments."""
     choices: tuple[OpenChoice, ...] = ()
+    """What the scenario must settle."""
     claims: tuple[Claim, ...] = ()
+    """What the scenario must settle."""
     workarounds: tuple[Workaround, ...] = ()
+    """What the scenario must settle."""
     people: tuple[str, Mapping[str, str]] | None = None
+    """The table of persons, with the dotted field of each thing that a scenario may say of its user: "email", "zip",
+    "first_name", "last_name", "dob"."""
     payments: str = "payment_methods"
+    """The field of a person's record with the payment methods."""
 
     @property
     def declared(self) -> bool:
@@ -111,25 +114,25 @@ NO_TASK_RULES = TaskRules()
 
 def field_of(record: Record, path: str) -> Any:
     """A field by its dotted path; None where there is none."""
-    found: Any = record
+    value: Any = record
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def words_for(method: Record) -> tuple[str, ...]:
     """The words that tell a payment method: its id, kind, brand, last digits (as they would stand in a text)."""
     kind = str(method.get("source", "")).replace("_", " ")
-    found = [str(method.get("id", "")), kind, str(method.get("brand", "")), str(method.get("last_four", ""))]
+    words = [str(method.get("id", "")), kind, str(method.get("brand", "")), str(method.get("last_four", ""))]
     if kind == "gift card":
-        found += ["giftcard", "gc"]
+        words += ["giftcard", "gc"]
     if kind == "credit card":
-        found += ["cc", "credit"]
+        words += ["cc", "credit"]
     if kind == "certificate":
-        found += ["voucher"]
+        words += ["voucher"]
     if method.get("brand") == "mastercard":
-        found.append("master card")
-    return tuple(w.lower() for w in found if w)
+        words.append("master card")
+    return tuple(w.lower() for w in words if w)
 
 
 def says(text: str, words: Sequence[str]) -> set[str]:

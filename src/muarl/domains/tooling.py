@@ -40,14 +40,15 @@ def tool(function: Any = None, *, writes: bool = False, kind: Kind | None = None
 
 @dataclass(slots=True)
 class Tool:
-    """A tool of a domain class. ``waits``: it is a coroutine (``async def``). ``watched``: how many more of its calls
-    are looked at for changes of the database, of a tool that is not marked as writing."""
+    """A tool of a domain class."""
 
     name: str
     kind: Kind
     schema: ToolSchema
     waits: bool = False
+    """It is a coroutine (``async def``)."""
     watched: int = WATCHED
+    """How many more of its calls are looked at for changes of the database, of a tool that is not marked as writing."""
 
 
 def tools_of(cls: type[Any]) -> dict[str, Tool]:
@@ -61,7 +62,7 @@ def tools_of(cls: type[Any]) -> dict[str, Tool]:
 
 @cache
 def _tools_of(cls: Any) -> dict[str, Tool]:
-    found: dict[str, Tool] = {}
+    tools: dict[str, Tool] = {}
     for owner in reversed(cls.__mro__):
         for name, member in vars(owner).items():
             kind = getattr(member, "__tool_kind__", None)
@@ -70,8 +71,8 @@ def _tools_of(cls: Any) -> dict[str, Tool]:
             if kind is not None:
                 schema = tool_schema(member)
                 check_tool(member, schema, described=getattr(cls, "described", True))
-                found[name] = Tool(name, kind, schema, inspect.iscoroutinefunction(member))
-    return found
+                tools[name] = Tool(name, kind, schema, inspect.iscoroutinefunction(member))
+    return tools
 
 
 def finished(work: Coroutine[Any, Any, T]) -> T:

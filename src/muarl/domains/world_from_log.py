@@ -25,25 +25,27 @@ See = Callable[[str, Mapping[str, Any], Any], Iterable[Sighting]]
 class Observer:
     """How a domain's results show its records.
 
-    ``seen(tool, arguments, result)``: what a successful read shows; ``result`` is parsed JSON, or text. ``implied``:
-    the same for what any successful call implies, such as that a payment method exists; it fills in what no read has
-    shown. ``complete``: a database of partial tables; what was never seen gets values that stand for nothing. It may
-    raise what a malformed record raises (KeyError, TypeError, ValueError, DataError). ``strict``: whether worlds are
-    refused that do not answer the writes of a conversation as they were answered then.
+    ``seen(tool, arguments, result)``: what a successful read shows; ``result`` is parsed JSON, or text.
     """
 
     tables: tuple[str, ...]
     seen: See
     implied: See
+    """The same for what any successful call implies, such as that a payment method exists; it fills in what no read has
+    shown."""
     complete: Callable[[Tables], Database]
+    """A database of partial tables; what was never seen gets values that stand for nothing. It may raise what a
+    malformed record raises (KeyError, TypeError, ValueError, DataError)."""
     strict: bool = False
+    """Whether worlds are refused that do not answer the writes of a conversation as they were answered then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A call with its answer. ``message``: index of the message that carries the call."""
+    """A call with its answer."""
 
     message: int
+    """Index of the message that carries the call."""
     call: ToolCall
     result: str
     error: bool
@@ -51,29 +53,29 @@ class Answered:
 
 @dataclass
 class Assembly:
-    """What is known of the records before the conversation changed any.
-
-    ``late``: (table, key) of records that were first seen after a write that may have changed them. ``implied``: what
-    fills in where neither reads nor a snapshot tell.
-    """
+    """What is known of the records before the conversation changed any."""
 
     tables: Tables
     late: list[tuple[str, str]] = field(default_factory=list)
+    """(table, key) of records that were first seen after a write that may have changed them."""
     implied: list[Sighting] = field(default_factory=list)
+    """What fills in where neither reads nor a snapshot tell."""
 
     def over(self, snapshot: Mapping[str, Mapping[str, Any]]) -> Tables:
         """The records that were seen or implied, laid over those of a snapshot, which may be of another day. One that
         was seen late only counts where the snapshot has none."""
-        found: Tables = {table: {} for table in self.tables}
+        tables: Tables = {table: {} for table in self.tables}
         for table, records in self.tables.items():
             for key, record in records.items():
-                known = snapshot.get(table, {}).get(key)
+                snapshot_record = snapshot.get(table, {}).get(key)
                 late = (table, key) in self.late
-                found[table][key] = merged(merged(None, known), record) if late else merged(record, known or {})
+                tables[table][key] = (
+                    merged(merged(None, snapshot_record), record) if late else merged(record, snapshot_record or {})
+                )
         for table, key, record in self.implied:
-            known = found[table].get(key) or snapshot.get(table, {}).get(key)
-            found[table][key] = merged(merged(None, known), record)
-        return found
+            snapshot_record = tables[table].get(key) or snapshot.get(table, {}).get(key)
+            tables[table][key] = merged(merged(None, snapshot_record), record)
+        return tables
 
 
 def answered_calls(messages: Sequence[Message]) -> Iterator[Answered]:
@@ -100,42 +102,42 @@ def answered_calls(messages: Sequence[Message]) -> Iterator[Answered]:
 def assemble(observer: Observer, calls: Iterable[Answered], kind_of: Callable[[str], str]) -> Assembly:
     """Records as they were before the first write to them, from what was seen. What was seen first counts. A record may
     have been written to if a write or its answer names it."""
-    found = Assembly({name: {} for name in observer.tables})
+    assembly = Assembly({name: {} for name in observer.tables})
     written: list[str] = []
     for answered in calls:
         if answered.error:
             continue
         call, result = answered.call, parsed(answered.result)
-        found.implied += observer.implied(call.name, call.arguments, result)
+        assembly.implied += observer.implied(call.name, call.arguments, result)
         if _kind(call.name, kind_of) == "write":
             written.append(f"{json.dumps(dict(call.arguments))} {answered.result}")
             continue
         for table, key, record in observer.seen(call.name, call.arguments, result):
-            known = found.tables[table].get(key)
+            earlier = assembly.tables[table].get(key)
             touched = any(_names(text, key) for text in written)
-            if known is None and touched:
-                found.late.append((table, key))
-            if known is None or not touched:
-                found.tables[table][key] = merged(known, record)
-    return found
+            if earlier is None and touched:
+                assembly.late.append((table, key))
+            if earlier is None or not touched:
+                assembly.tables[table][key] = merged(earlier, record)
+    return assembly
 
 
 def put_together(parts: Iterable[Assembly]) -> Tables:
     """The records that several conversations have shown before any of them changed one, without those of which two have
     shown different things."""
-    found: Tables = {}
+    tables: Tables = {}
     torn: set[tuple[str, str]] = set()
     for part in parts:
         late = set(part.late)
         for table, records in part.tables.items():
             for key, record in records.items():
-                known = found.setdefault(table, {}).get(key)
+                earlier = tables.setdefault(table, {}).get(key)
                 if (table, key) in late:
                     continue
-                if known is not None and any(f in known and known[f] != v for f, v in record.items()):
+                if earlier is not None and any(f in earlier and earlier[f] != v for f, v in record.items()):
                     torn.add((table, key))
-                found[table][key] = merged(known, record)
-    return {table: {k: r for k, r in records.items() if (table, k) not in torn} for table, records in found.items()}
+                tables[table][key] = merged(earlier, record)
+    return {table: {k: r for k, r in records.items() if (table, k) not in torn} for table, records in tables.items()}
 
 
 def _names(text: str, key: str) -> bool:
@@ -172,7 +174,7 @@ def differences(world: World, calls: Iterable[Answered]) -> list[tuple[Answered,
     Errors count as equal whatever they say, since the live system has its own words for them, and lists of the same in
     another order. Calls of generic tools are passed over.
     """
-    found = []
+    changed = []
     for answered in calls:
         call = answered.call
         if _kind(call.name, world.domain.kind_of) == "generic":
@@ -182,8 +184,8 @@ def differences(world: World, calls: Iterable[Answered]) -> list[tuple[Answered,
             result.error or _in_order(parsed(result.content)) == _in_order(parsed(answered.result))
         )
         if not same:
-            found.append((answered, result.content))
-    return found
+            changed.append((answered, result.content))
+    return changed
 
 
 def _in_order(value: Any) -> Any:

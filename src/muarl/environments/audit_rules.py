@@ -25,10 +25,12 @@ TELLING = 3
 
 @dataclass(frozen=True)
 class NamedRules:
-    """``name``: what to call the rules. ``domain``: the domain that they are for, as ``Task.domain`` says it."""
+    """The rules of an audit, and whose they are."""
 
     name: str
+    """What to call the rules."""
     domain: str
+    """The domain that they are for, as ``Task.domain`` says it."""
     rules: AuditRules
 
 
@@ -67,15 +69,15 @@ def rules_recorded(
     """
     named, official = usable(config), None if task is None else task.benchmark
     candidates = [e for e in (*of_person(episode), *named) if e.task_domain == episode.domain]
-    found = next((e for e in candidates if official in (None, e.is_benchmark)), None)
-    if found is None and not unavailable(config):
+    environment = next((e for e in candidates if official in (None, e.is_benchmark)), None)
+    if environment is None and not unavailable(config):
         usual = any(e.is_benchmark for e in named) if official is None else official
-        found = environment_of(episode.domain, benchmark=usual)
-    if found is None:
+        environment = environment_of(episode.domain, benchmark=usual)
+    if environment is None:
         declared = None if domain is None else type(domain).audit
         return NamedRules(episode.domain, episode.domain, declared or UNDECLARED)
-    name = found.task_domain if found.is_benchmark else found.name
-    return NamedRules(name, episode.domain, found.audit_rules(domain))
+    name = environment.task_domain if environment.is_benchmark else environment.name
+    return NamedRules(name, episode.domain, environment.audit_rules(domain))
 
 
 class RulesOfRuns:
@@ -98,8 +100,8 @@ def _rules(environments: tuple[Environment, ...]) -> AuditRules:
 
 def _declared(environment: Environment) -> AuditRules:
     """An environment's rules, with those of its domain's class, for which the domain is only made where it must be."""
-    given = environment.audit is not None or environment.is_benchmark
-    return environment.audit_rules(None if given else environment.make_domain())
+    declared = environment.audit is not None or environment.is_benchmark
+    return environment.audit_rules(None if declared else environment.make_domain())
 
 
 def _telling(domain: str, rules: AuditRules) -> frozenset[str]:

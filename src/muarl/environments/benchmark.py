@@ -75,13 +75,13 @@ class Benchmark:
 
     def domain(self, semantics: Semantics) -> Domain:
         """The world, from the installed data. DataError if they are not installed."""
-        found: Domain = self.module.domain(self.own_name, semantics=semantics)
-        return found
+        domain: Domain = self.module.domain(self.own_name, semantics=semantics)
+        return domain
 
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split, in the benchmark's order. DataError if there is none of that name."""
-        found: Sequence[Task] = self.module.tasks(self.own_name, split)
-        return found
+        tasks: Sequence[Task] = self.module.tasks(self.own_name, split)
+        return tasks
 
     def measured(
         self,
@@ -142,7 +142,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BenchmarkPlace(Place):
-    """A benchmark's tasks: played and scored to the letter (``measured``), or trained on, and played in our own way.
+    """A benchmark's tasks: played and scored to the letter, or trained on, and played in our own way.
 
     The defaults are what most benchmarks have in common.
     """
@@ -150,6 +150,7 @@ class BenchmarkPlace(Place):
     benchmark: Benchmark
     mode: Mode = "native"
     measured: bool = True
+    """Whether they are played and scored to the letter."""
 
     replayed: bool = True
 
@@ -248,18 +249,18 @@ class BenchmarkPlace(Place):
             return super().eval_tasks(split, count, seed=seed, ids=ids)
         if split == "validation":
             raise ConfigError(f"eval.split: {self.name} has no validation tasks; eval.split=test has some")
-        found = self.benchmark.tasks(split)
+        tasks = self.benchmark.tasks(split)
         if ids:
-            known = {task.id for task in found}
-            missing = [i for i in ids if i not in known]
+            task_ids = {task.id for task in tasks}
+            missing = [i for i in ids if i not in task_ids]
             if missing:
                 raise ConfigError(f"eval.task_ids: the {split} split of {self.name} has no task {missing[0]!r}")
-            found = [task for task in found if task.id in ids]
+            tasks = [task for task in tasks if task.id in ids]
         if self.rules.solo:
-            found = [task for task in found if self.has_ticket(task)]
-            if not found:
+            tasks = [task for task in tasks if self.has_ticket(task)]
+            if not tasks:
                 raise ConfigError(f"eval.solo: no task of the {split} split of {self.name} has a ticket to work from")
-        return found[:count]
+        return tasks[:count]
 
     def has_ticket(self, task: Task) -> bool:
         """Whether an agent can work on a task alone."""
@@ -279,9 +280,9 @@ class BenchmarkPlace(Place):
         """That some training tasks are held out, where the benchmark has none to validate on."""
         if self.benchmark.validation_split is not None:
             return []
-        kept, held = (len(part) for part in held_out(self.benchmark))
+        trained, held = (len(part) for part in held_out(self.benchmark))
         return [
-            f"{self.name} has no tasks to validate on: {held} of its {kept + held} training tasks are held out for "
+            f"{self.name} has no tasks to validate on: {held} of its {trained + held} training tasks are held out for "
             "that (rl.eval_every=0 trains on all of them)"
         ]
 
@@ -366,9 +367,9 @@ class BenchmarkPlace(Place):
 
 def held_out(benchmark: Benchmark) -> tuple[Sequence[Task], Sequence[Task]]:
     """A benchmark's training tasks as (trained on, validated on), the same ones in every run."""
-    found = benchmark.tasks(benchmark.training_split)
-    chosen = set(random.Random(f"held out of {benchmark.name}").sample(range(len(found)), len(found) // HELD_OUT))
-    return [t for n, t in enumerate(found) if n not in chosen], [t for n, t in enumerate(found) if n in chosen]
+    tasks = benchmark.tasks(benchmark.training_split)
+    chosen = set(random.Random(f"held out of {benchmark.name}").sample(range(len(tasks)), len(tasks) // HELD_OUT))
+    return [t for n, t in enumerate(tasks) if n not in chosen], [t for n, t in enumerate(tasks) if n in chosen]
 
 
 def draw_of(benchmark: Benchmark, *, validating: bool = False) -> Draw:
@@ -390,14 +391,14 @@ def draw_of(benchmark: Benchmark, *, validating: bool = False) -> Draw:
                 "evaluation"
             )
         if shares and split in ("train", "validation"):
-            found = held_out(benchmark)[split == "validation"]
+            tasks = held_out(benchmark)[split == "validation"]
         else:
             own = {"train": benchmark.training_split, "validation": benchmark.validation_split}
-            found = benchmark.tasks(own.get(split) or split)
+            tasks = benchmark.tasks(own.get(split) or split)
         if split != "train":
-            return found[start : start + count]
-        turn, place = divmod(start // count, max(1, len(found) // count))
-        order = random.Random(f"official round {seed} {turn}").sample(found, len(found))
+            return tasks[start : start + count]
+        turn, place = divmod(start // count, max(1, len(tasks) // count))
+        order = random.Random(f"official round {seed} {turn}").sample(tasks, len(tasks))
         return order[place * count : (place + 1) * count]
 
     return draw

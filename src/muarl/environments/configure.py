@@ -73,13 +73,14 @@ def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a configuration asks of a place. ``rl``: None where nobody learns from its rewards."""
+    """What a configuration asks of a place."""
 
     domain: DomainConfig
     retrieval: RetrievalConfig
     limits: Limits
     eval: EvalConfig
     rl: RlConfig | None
+    """None where nobody learns from its rewards."""
     judge: Judge
     faults: FaultRates | None
 
@@ -90,22 +91,22 @@ def _rates(faults: FaultsConfig) -> FaultRates | None:
 
 
 def _made(asked: _Asked, environment: Environment, measuring: bool) -> Place:
-    wanted, rl = asked.domain, asked.rl
-    policy, replayed = _policy_text(wanted), environment.replayed
-    environment.check_size(wanted.size)
-    draw = draw_of(environment, wanted)
-    domain = searched(environment.make_domain(wanted.size), asked.retrieval)
-    if wanted.allow_failing_gold:
+    config, rl = asked.domain, asked.rl
+    policy, replayed = _policy_text(config), environment.replayed
+    environment.check_size(config.size)
+    draw = draw_of(environment, config)
+    domain = searched(environment.make_domain(config.size), asked.retrieval)
+    if config.allow_failing_gold:
         domain = copy(domain)
         domain.allow_failing_gold = True
-    if wanted.tasks is not None:
+    if config.tasks is not None:
         from muarl.environments.task_files import TaskFile  # most runs have none
 
-        again = partial(made_again, environment, wanted.size)
-        draw = TaskFile(wanted.tasks.expanduser(), domain, environment.task_domain, again).draw
+        again = partial(made_again, environment, config.size)
+        draw = TaskFile(config.tasks.expanduser(), domain, environment.task_domain, again).draw
         replayed = True
-    if wanted.red_team_share and not measuring:
-        draw = with_red_team(environment, wanted, draw)
+    if config.red_team_share and not measuring:
+        draw = with_red_team(environment, config, draw)
     if rl is not None and rl.reward_basis == "database":
         draw = by_database(draw)
     return Place(
@@ -148,15 +149,15 @@ def _trained_on(asked: _Asked, environment: Environment, benchmark: Benchmark, p
 
 
 def _measured(asked: _Asked, environment: Environment, benchmark: Benchmark, policy: str | None) -> Place:
-    wanted = asked.eval
-    mode = benchmark.place.chosen_mode(wanted.mode, environment.name, sampled=wanted.agent == "sampled")
+    config = asked.eval
+    mode = benchmark.place.chosen_mode(config.mode, environment.name, sampled=config.agent == "sampled")
     return benchmark.measured(
         searched(benchmark.domain(benchmark.place.semantics_of(mode)), asked.retrieval),
         mode,
-        solo=wanted.solo,
+        solo=config.solo,
         policy=policy,
-        steps=wanted.max_steps,
-        errors=wanted.max_errors,
+        steps=config.max_steps,
+        errors=config.max_errors,
         judge=asked.judge,
         **environment.as_declared(),
     )
@@ -177,14 +178,14 @@ def _policy_text(domain: DomainConfig) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What an agent is told before a conversation begins: for those who serve it by other means.
-
-    ``policy``: the system message; ``tools``: in the order in which the agent sees them; ``size``: empty for an
-    environment that comes in one."""
+    """What an agent is told before a conversation begins: for those who serve it by other means."""
 
     policy: str
+    """The system message."""
     tools: Sequence[ToolSpec]
+    """In the order in which the agent sees them."""
     size: str = ""
+    """Empty for an environment that comes in one."""
 
 
 def briefing(name: str, size: str | None = None) -> Briefing:

@@ -54,10 +54,10 @@ def draw_made(
         return environment.make_tasks(split, count, size=domain.size, seed=seed, start=start)
     stretch = environment.iter_tasks(split, size=domain.size, seed=seed, start=start * TRIES_PER_TASK)
     candidates = islice(stretch, count * TRIES_PER_TASK)
-    found = list(islice((t for t in candidates if t.tags.get("intent") in domain.intents), count))
-    if len(found) < count:
+    matching = list(islice((t for t in candidates if t.tags.get("intent") in domain.intents), count))
+    if len(matching) < count:
         raise ConfigError(f"domain.intents: {', '.join(domain.intents)} occurs too seldom at size {domain.size}")
-    return found
+    return matching
 
 
 def by_database(draw: Draw) -> Draw:
@@ -101,27 +101,27 @@ def with_red_team(environment: Environment, domain: DomainConfig, ordinary: Draw
 
 
 @lru_cache(maxsize=4)
-def known_intents(environment: Environment, size: str, wanted: tuple[str, ...] = ()) -> frozenset[str]:
-    """The intents that an environment's training tasks of a size have; no others are looked for once all that are
-    ``wanted`` were seen."""
-    found, quiet = set[str](), 0
+def known_intents(environment: Environment, size: str, intents: tuple[str, ...] = ()) -> frozenset[str]:
+    """The intents that an environment's training tasks of a size have; no others are looked for once all of
+    ``intents`` were seen."""
+    seen, quiet = set[str](), 0
     for task in islice(environment.iter_tasks("train", size=size), TRIES_PER_TASK):
         quiet += 1
-        if "intent" in task.tags and (name := str(task.tags["intent"])) not in found:
-            found.add(name)
+        if "intent" in task.tags and (name := str(task.tags["intent"])) not in seen:
+            seen.add(name)
             quiet = 0
-        if (environment.endless and quiet >= QUIET) or (wanted and found.issuperset(wanted)):
+        if (environment.endless and quiet >= QUIET) or (intents and seen.issuperset(intents)):
             break
-    return frozenset(found)
+    return frozenset(seen)
 
 
 def _check_intents(environment: Environment, domain: DomainConfig) -> None:
     if not domain.intents:
         return
-    known = known_intents(environment, domain.size, domain.intents)
+    intents = known_intents(environment, domain.size, domain.intents)
     for intent in domain.intents:
-        if intent not in known:
-            raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(known))}")
+        if intent not in intents:
+            raise ConfigError(f"domain.intents: there is no intent {intent!r}; known: {', '.join(sorted(intents))}")
 
 
 def check_makes(environment: Environment) -> None:

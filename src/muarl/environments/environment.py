@@ -58,58 +58,54 @@ Tasks = Callable[..., Any] | Mapping[str, Sequence[Task]] | Path
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Environment:
-    """A place to practise: a domain, its tasks, and the simulated users, experts and audits that go with them.
-
-    ``name``: what people call it. ``domain``: policy, database and tools: a ``Domain`` class or instance, or a function
-    of a size. ``about``: one line for lists.
-
-    ``tasks``: one of
-    - a function ``(split, *, size, seed, start)`` that gives tasks without end, from number ``start`` on;
-    - a function of ``split``, ``index`` and ``seed`` (those of them, and of ``size``, that it names) that gives task
-      number ``index``;
-    - a mapping from splits to their tasks;
-    - the Path of a task file (``muarl tasks`` writes such files), relative to the module of the domain class.
-    The same arguments must give the same tasks. ``replayed``: whether the generator has replayed the gold actions of
-    every task; otherwise muarl does, before tasks are played.
-
-    ``sizes``: what ``domain.size`` can scale its worlds to, smallest first; empty: it comes in one size. ``practice``:
-    of a benchmark, the environment with made tasks of the same kind.
-    ``rule_based_user``: a simulated user that needs no model; None: a language model must play the user.
-    ``expert``: a scripted expert; which mistakes it makes, the configuration says (``sft.error_profile``).
-    ``audit``: the rules of audits; None: those that the domain class declares. ``rules``: how conversations are played.
-    ``caller``: what a user is called where people read of one, such as "member". ``checkpoint``: the shipped checkpoint
-    that goes with it.
-
-    ``entities``, ``phrases``: the ids, names and values, and the fixed pieces of text, that a tiny model's tokenizer
-    makes one token each (``muarl base``). ``imagined(size, endpoint)``: the same domain with tools played by a model.
-    ``observer``: how its results show records, from which tasks are made of logs, or a function that gives it.
-    ``red_team``: gives what red-team users must know of it. ``own_checks``: what ``muarl domains check`` is to look at
-    besides (``domains.checking``).
-    ``on_server``: its tools run on an MCP server, which must be installed. ``protocol``: of environments that are
-    benchmarks, the benchmark, which says by what protocol it is played.
-    """
+    """A place to practise: a domain, its tasks, and the simulated users, experts and audits that go with them."""
 
     name: str
+    """What people call it."""
     domain: type[Domain] | Domain | Callable[[str], Domain] | None = None
+    """Policy, database and tools: a ``Domain`` class or instance, or a function of a size."""
     tasks: Tasks | None = None
+    """The same arguments must give the same tasks. One of: a function ``(split, *, size, seed, start)`` that gives
+    tasks without end, from number ``start`` on; a function of ``split``, ``index`` and ``seed`` (those of them, and of
+    ``size``, that it names) that gives task number ``index``; a mapping from splits to their tasks; the Path of a task
+    file (``muarl tasks`` writes such files), relative to the module of the domain class."""
     about: str = ""
+    """One line for lists."""
     replayed: bool = False
+    """Whether the generator has replayed the gold actions of every task; otherwise muarl does, before tasks are
+    played."""
     sizes: tuple[str, ...] = ()
+    """What ``domain.size`` can scale its worlds to, smallest first; empty: it comes in one size."""
     practice: str | None = None
+    """Of a benchmark, the environment with made tasks of the same kind."""
     rule_based_user: MakeUser | None = None
+    """A simulated user that needs no model; None: a language model must play the user."""
     expert: MakeExpert | None = None
+    """A scripted expert; which mistakes it makes, the configuration says (``sft.error_profile``)."""
     audit: AuditRules | None = None
+    """The rules of audits; None: those that the domain class declares."""
     rules: Rules = GENERATED_RULES
+    """How conversations are played."""
     caller: str = "customer"
+    """What a user is called where people read of one, such as "member"."""
     checkpoint: str | None = None
+    """The shipped checkpoint that goes with it."""
     entities: Callable[[], Sequence[str]] = tuple
+    """The ids, names and values that a tiny model's tokenizer makes one token each (``muarl base``)."""
     phrases: Callable[[], Sequence[str]] = tuple
+    """The fixed pieces of text that a tiny model's tokenizer makes one token each."""
     imagined: Callable[[str, Any], Domain] | None = None
+    """``imagined(size, endpoint)``: the same domain with tools played by a model."""
     observer: Observer | Callable[[], Observer] | None = None
+    """How its results show records, from which tasks are made of logs, or a function that gives it."""
     red_team: Callable[[], RedTeamSupport] | None = None
+    """Gives what red-team users must know of it."""
     own_checks: Callable[[], Sequence[Check]] = tuple
+    """What ``muarl domains check`` is to look at besides (``domains.checking``)."""
     on_server: bool = False
+    """Its tools run on an MCP server, which must be installed."""
     protocol: Benchmark | None = None
+    """Of environments that are benchmarks, the benchmark, which says by what protocol it is played."""
 
     def __post_init__(self) -> None:
         if not self.name or any(c.isspace() or c in ":/\\" for c in self.name):
@@ -136,8 +132,8 @@ class Environment:
             named = named_arguments(self.tasks, *BY_STARS)
             offered = only(dict.fromkeys(("split", "size", "seed", "start", "index")), named)
             by_index = "index" in named
-            given = () if by_index else (offered.pop("split", None),)
-            if not takes(self.tasks, *given, **offered):
+            arguments = () if by_index else (offered.pop("split", None),)
+            if not takes(self.tasks, *arguments, **offered):
                 raise ConfigError(
                     f"environment {self.name}: tasks must take (split, index, seed) or (split, *, size, seed, start)"
                 )
@@ -171,8 +167,8 @@ class Environment:
     def check_split(self, split: str, where: str = "") -> None:
         """ConfigError, naming ``where`` it is said, if it has no tasks for this split."""
         if split not in self.splits:
-            label, known = f"{where}: {self.name}" if where else self.name, ", ".join(self.splits)
-            raise ConfigError(f"{label} has no tasks for the split {split!r}; it has {known}")
+            label, splits = f"{where}: {self.name}" if where else self.name, ", ".join(self.splits)
+            raise ConfigError(f"{label} has no tasks for the split {split!r}; it has {splits}")
 
     def make_domain(self, size: str | None = None) -> Domain:
         """The domain at a size (None: the smallest), the same object each time. ConfigError for an unknown size."""
@@ -227,10 +223,10 @@ class Environment:
 
     def task(self, split: str, index: int, *, size: str | None = None, seed: int = 0) -> Task:
         """Task number ``index`` of a split; see ``iter_tasks``. ConfigError if there is none."""
-        found = next(self.iter_tasks(split, size=size, seed=seed, start=index), None)
-        if found is None:
+        task = next(self.iter_tasks(split, size=size, seed=seed, start=index), None)
+        if task is None:
             raise ConfigError(f"the split {split} of {self.name} has no task number {index}")
-        return found
+        return task
 
     def place(
         self,
@@ -310,22 +306,22 @@ class Environment:
         from muarl.agents.outside import OutsideAgent
         from muarl.environments.session import Session
 
-        found = self._task_at(task) if isinstance(task, str) else task
-        if found.origin is not None:
-            if found.origin.environment is not self:
-                raise ConfigError(f"task {found.id} is of {found.origin.environment.name}, not of {self.name}")
-            size = size or found.origin.address.size
+        resolved = self._task_at(task) if isinstance(task, str) else task
+        if resolved.origin is not None:
+            if resolved.origin.environment is not self:
+                raise ConfigError(f"task {resolved.id} is of {resolved.origin.environment.name}, not of {self.name}")
+            size = size or resolved.origin.address.size
         mode = "native" if self.is_benchmark else "auto"
         place = self.place(size, limits=limits, judge=judge, mode=mode, retrieval=retrieval, faults=faults)
-        place.check_playable(found)
+        place.check_playable(resolved)
         agent = OutsideAgent()
         runner = place.runner(agent, place.users(users), retries=0)
-        return Session(runner, place.request(found, seed, user_seed), agent)
+        return Session(runner, place.request(resolved, seed, user_seed), agent)
 
     def _task_at(self, number: str) -> Task:
         """A task by SPLIT:NUMBER."""
-        wanted = TaskAddress.parse(f"{self.name}:{number}")
-        return self.task(wanted.split, wanted.index, size=wanted.size, seed=wanted.seed)
+        address = TaskAddress.parse(f"{self.name}:{number}")
+        return self.task(address.split, address.index, size=address.size, seed=address.seed)
 
     @property
     def task_domain(self) -> str:
@@ -341,9 +337,9 @@ class Environment:
         for a split that it has not."""
         if self.protocol is not None:
             return _official_tasks(self, split)
-        found = _splits(self)
+        splits = _splits(self)
         self.check_split(split)
-        return found[split]
+        return splits[split]
 
     def official(self) -> Benchmark:
         """The benchmark that it is. ConfigError if it is none."""
@@ -389,13 +385,13 @@ def _searched(domain: Domain, retrieval: str) -> Domain:
 
 @lru_cache(maxsize=64)
 def _domain(environment: Environment, size: str) -> Domain:
-    given = environment.domain
-    if given is None:
+    declared = environment.domain
+    if declared is None:
         return environment.official().domain("fixed")
-    if isinstance(given, Domain):
-        return given
-    with attributed(f"environment {environment.name}: its domain", given):
-        made = given() if isinstance(given, type) else given(size)
+    if isinstance(declared, Domain):
+        return declared
+    with attributed(f"environment {environment.name}: its domain", declared):
+        made = declared() if isinstance(declared, type) else declared(size)
     if not isinstance(made, Domain):
         raise ConfigError(f"environment {environment.name}: domain gave a {type(made).__name__}, not a Domain")
     return made

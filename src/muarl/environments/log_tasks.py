@@ -135,19 +135,19 @@ def scenario(
 ) -> str:
     """What a model that plays this customer is told. ``story``: who calls and why, in place of the customer's lines.
     ``caller``: what customers are called."""
-    told = story or "In the conversation that this was taken from, you said, in this order:\n" + "\n".join(
+    account = story or "In the conversation that this was taken from, you said, in this order:\n" + "\n".join(
         f"- {line}" for line in lines
     )
     if actions:
-        wanted = "What you want to have been done in the end, this and nothing else:\n" + "\n".join(
+        outcome = "What you want to have been done in the end, this and nothing else:\n" + "\n".join(
             f"- {action.name.replace('_', ' ')}: {_in_words(action.arguments)}" for action in actions
         )
     else:
-        wanted = "In the end nothing was changed."
+        outcome = "In the end nothing was changed."
     return (
-        f"You are a {caller} who asks a service for help.\n\n{told}\n\n{wanted}\n\nUse your own words. Say what you "
-        "know when it is asked for, and make nothing up. Agree when the agent proposes what you want, and to nothing "
-        "else."
+        f"You are a {caller} who asks a service for help.\n\n{account}\n\n{outcome}\n\nUse your own words. Say what "
+        "you know when it is asked for, and make nothing up. Agree when the agent proposes what you want, and to "
+        "nothing else."
     )
 
 
@@ -160,13 +160,15 @@ def _in_words(arguments: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rebuilt:
-    """A task in a world that was put together. ``late``: records that are not sure to have been so before;
-    ``differing``: where the conversation would have gone otherwise; ``lacking``: what of it cannot be done there."""
+    """A task in a world that was put together."""
 
     task: Task
     late: list[tuple[str, str]]
+    """Records that are not sure to have been so before."""
     differing: list[str]
+    """Where the conversation would have gone otherwise."""
     lacking: str = ""
+    """What of it cannot be done there."""
     notes: tuple[str, ...] = ()
 
 
@@ -276,8 +278,8 @@ def _records(world: World, of: Iterable[tuple[str, str]]) -> list[str]:
 
 def _known(domain: Domain, calls: Sequence[Answered]) -> list[Answered]:
     """The calls of tools that a domain has."""
-    known = {*domain.tool_names("assistant"), *domain.tool_names("user")}
-    return [a for a in calls if a.call.name in known]
+    names = {*domain.tool_names("assistant"), *domain.tool_names("user")}
+    return [a for a in calls if a.call.name in names]
 
 
 def _differing(domain: Domain, task: Task, calls: Sequence[Answered]) -> list[str]:
@@ -303,12 +305,12 @@ def _doubts(
     """What speaks against taking the agent's changes for the customer's request."""
     records = agent_calls(messages, domain.kind_of)
     writes = [r for r in records if r.consented is not None]
-    found = [
+    doubts = [
         f"message {r.index}: the {caller} was not asked, or did not agree, before {r.call.name}: did they want it?"
         for r in writes
         if not r.consented
     ]
-    found += [
+    doubts += [
         f"message {a.message}: {_name(a.call)} failed ({_short(a.result)}): if the {caller} was to have it, write into "
         "actions what would have been right"
         for a in calls
@@ -316,10 +318,10 @@ def _doubts(
     ]
     moved = [r for r in records if r.ok and (r.call.name.startswith("transfer") or r.call.name in transfer_tools)]
     if moved:
-        found.append(f"the {caller} was transferred: was that correct, or should actions contain calls?")
+        doubts.append(f"the {caller} was transferred: was that correct, or should actions contain calls?")
     if not writes and not moved:
-        found.append(CHANGED_NOTHING)
-    return found
+        doubts.append(CHANGED_NOTHING)
+    return doubts
 
 
 def _name(call: ToolCall) -> str:

@@ -63,14 +63,14 @@ def read_story(answer: str, lines: Sequence[str], actions: Sequence[Action]) -> 
     customer or stand in the actions: a model that makes up an order's number makes the task impossible."""
     text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
-        given = parse_json(text)
+        data = parse_json(text)
     except ValueError:
         return "", "the answer was no JSON"
-    story = given.get("story") if isinstance(given, dict) else None
+    story = data.get("story") if isinstance(data, dict) else None
     if not isinstance(story, str) or not story.strip():
         return "", 'the answer had no text in "story"'
-    known = " ".join((*lines, *(json.dumps(dict(a.arguments), ensure_ascii=False) for a in actions))).casefold()
-    for fact in (found.rstrip(".") for found in _FACT.findall(story)):
-        if fact.casefold() not in known:
+    sources = " ".join((*lines, *(json.dumps(dict(a.arguments), ensure_ascii=False) for a in actions))).casefold()
+    for fact in (word.rstrip(".") for word in _FACT.findall(story)):
+        if fact.casefold() not in sources:
             return "", f"{fact!r} was said by nobody"
     return story.strip(), ""

@@ -54,10 +54,12 @@ class MakeUser(Protocol):
 
 @dataclass(frozen=True)
 class RewardTerms:
-    """What audits note for rewards: ``shaped``, the terms of shaped rewards; ``layered``, those of layered ones."""
+    """What audits note for rewards."""
 
     shaped: bool = False
+    """The terms of shaped rewards."""
     layered: bool = False
+    """Those of layered ones."""
 
 
 class NoJudge:
@@ -222,16 +224,16 @@ class Place:
         the model that plays them."""
         return None
 
-    def users(self, given: UserFactory | Endpoint | None = None) -> UserFactory:
+    def users(self, user: UserFactory | Endpoint | None = None) -> UserFactory:
         """Who plays the customers: the factory that is given, the model behind an endpoint, prompted as this place has
         it, or (None) users that need no model. ConfigError where there are none."""
-        if given is None:
+        if user is None:
             return self.own_users(None) or AgendaUserFactory(self.needed_user())
         from muarl.endpoints.client import Endpoint  # only who has one needs the client's modules
 
-        if not isinstance(given, Endpoint):
-            return given
-        return self.own_users(lambda: given) or self.model_users(given)
+        if not isinstance(user, Endpoint):
+            return user
+        return self.own_users(lambda: user) or self.model_users(user)
 
     def model_users(
         self,
@@ -282,8 +284,8 @@ class Place:
     @property
     def transfer_tools(self) -> tuple[str, ...]:
         """The tool with which the agent hands the user over to a person; none if it has none."""
-        found = self.rules.transfer_tool(spec.name for spec in self.domain.tool_specs())
-        return () if found is None else (found,)
+        tool = self.rules.transfer_tool(spec.name for spec in self.domain.tool_specs())
+        return () if tool is None else (tool,)
 
     # playing and scoring
 
@@ -312,8 +314,8 @@ class Place:
     @property
     def searching_usage(self) -> Usage:
         """What models have used that were asked when documents were searched."""
-        found: Usage = getattr(self.domain, "searching_usage", Usage())
-        return found
+        usage: Usage = getattr(self.domain, "searching_usage", Usage())
+        return usage
 
     async def aclose(self) -> None:
         """Close the connections of the judge, and of a model that plays the tools."""
@@ -345,16 +347,16 @@ class Place:
     def audit(self, task: Task, world: World, episode: Episode) -> Mapping[str, float]:
         """The audit of an episode."""
         rules = self.audit_rules(task)
-        found = audit(episode, task, self.domain.kind_of, rules, world=world)
+        figures = audit(episode, task, self.domain.kind_of, rules, world=world)
         if self.completes and episode.stop.truncated and is_counted(task, self.domain.kind_of):
-            found |= {COMPLETION: 0.0}  # as the verdict has it of those that a participant ended
+            figures |= {COMPLETION: 0.0}  # as the verdict has it of those that a participant ended
         if self.terms.shaped:
-            found |= {f"{shaped.PREFIX}{name}": value for name, value in shaped.terms(task, episode.messages).items()}
+            figures |= {f"{shaped.PREFIX}{name}": value for name, value in shaped.terms(task, episode.messages).items()}
         if self.terms.layered:
             from muarl.audit.episodes import audit_episode  # only these rewards need a whole audit
 
-            found |= layered.terms(audit_episode(episode, task, domain=self.domain, rules=rules))
-        return found
+            figures |= layered.terms(audit_episode(episode, task, domain=self.domain, rules=rules))
+        return figures
 
     def do_nothing(self) -> Callable[[Task], Awaitable[Verdict]] | None:
         """What gives the verdict on an agent that does nothing without playing an episode; None: it must be played."""

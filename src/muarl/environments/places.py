@@ -160,15 +160,15 @@ class Places:
         if not self._several:
             return self._first.draw(split, count, seed, start)
         order, before = self.shares.names(start, count), self.shares.before(start)
-        wanted = {name: order.count(name) for name in self.by_name if name in order}
-        drawn = {name: self.by_name[name].draw(split, number, seed, before[name]) for name, number in wanted.items()}
+        counts = {name: order.count(name) for name in self.by_name if name in order}
+        drawn = {name: self.by_name[name].draw(split, number, seed, before[name]) for name, number in counts.items()}
         return self._in_order(order, drawn)
 
     def _in_order(self, order: Sequence[str], drawn: Mapping[str, Sequence[Task]]) -> list[Task]:
         """Tasks by place in one row; a place with fewer than the row has room for leaves some out."""
         rows = {name: iter(tasks) for name, tasks in drawn.items()}
-        found = [(self.by_name[name], next(rows[name], None)) for name in order]
-        return [self._outer(place, task) for place, task in found if task is not None]
+        pairs = [(self.by_name[name], next(rows[name], None)) for name in order]
+        return [self._outer(place, task) for place, task in pairs if task is not None]
 
     @property
     def replayed(self) -> bool:
@@ -273,4 +273,4 @@ class Places:
 def _spread(rows: Mapping[str, Sequence[Any]]) -> list[tuple[str, Any]]:
     """What several rows hold in one, each row spread evenly over it."""
     placed = [((n + 0.5) / len(row), name, item) for name, row in rows.items() for n, item in enumerate(row)]
-    return [(name, item) for _, name, item in sorted(placed, key=lambda found: found[0])]
+    return [(name, item) for _, name, item in sorted(placed, key=lambda entry: entry[0])]

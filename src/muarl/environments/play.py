@@ -37,10 +37,11 @@ CONCURRENCY = 256
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Who plays the episodes of a run: each place's own runner, by its rules and limits. ``agents``: by place."""
+    """Who plays the episodes of a run: each place's own runner, by its rules and limits."""
 
     places: Places
     agents: ByPlace[Agent]
+    """By place."""
     runners: Mapping[str, EpisodeRunner]
 
     @classmethod
@@ -122,19 +123,19 @@ async def play(
     from muarl.endpoints.config import EndpointSettings
     from muarl.endpoints.connections import shared_connections
 
-    found = load_task(task) if isinstance(task, str) else task
-    if found.origin is None:
+    resolved = load_task(task) if isinstance(task, str) else task
+    if resolved.origin is None:
         raise ConfigError(
-            f"task {found.id} does not say which environment it is of: take it from Environment.make_tasks, or play it "
-            "by Environment.start"
+            f"task {resolved.id} does not say which environment it is of: take it from Environment.make_tasks, or play "
+            "it by Environment.start"
         )
     chosen: dict[str, Any] = {"temperature": None, "concurrency": 1, "verbatim": True, **_known(options)}
     if api_key is not None:
         chosen["api_key_env"] = "api_key"  # what messages call it
     settings = EndpointSettings(model=model, base_url=base_url, **chosen)
-    place = found.origin.environment.place(found.origin.address.size, limits=limits, judge=judge)
-    place.check_playable(found)
-    factory, request = place.users(users), place.request(found, seed, user_seed)
+    place = resolved.origin.environment.place(resolved.origin.address.size, limits=limits, judge=judge)
+    place.check_playable(resolved)
+    factory, request = place.users(users), place.request(resolved, seed, user_seed)
     async with AsyncExitStack() as stack:
         shared = connections or await stack.enter_async_context(shared_connections())
         agent = place.endpoint_agent(Endpoint(settings, api_key=api_key, connections=shared))
@@ -180,8 +181,8 @@ async def play_tasks(
     place = environment.place(size, limits=limits, judge=judge, faults=faults)
     place.check(tasks)
     requests = requests_for(tasks, rollouts, seed=seed, label=label)
-    found = await rollout(requests, LocalExecutor(place.runner(agent, place.users(users)).play, concurrency))
-    return found.episodes
+    result = await rollout(requests, LocalExecutor(place.runner(agent, place.users(users)).play, concurrency))
+    return result.episodes
 
 
 async def evaluate(
@@ -223,11 +224,11 @@ async def evaluate(
         judge=judge,
         faults=faults,
     )
-    place, known = environment.place(size), {task.id: task for task in chosen}
+    place, by_id = environment.place(size), {task.id: task for task in chosen}
     for episode in episodes:
         if episode.verdict is None:
             continue
-        task = known[episode.task_id]
+        task = by_id[episode.task_id]
         rules = place.audit_rules(task)
         note_violations(episode, audit_episode(episode, task, domain=place.domain, rules=rules), rules)
     return EvaluationReport.of(episodes, name=f"{agent.name} on {environment.name}")
@@ -252,8 +253,8 @@ def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """ConfigError for an option that is no setting of an endpoint."""
     from muarl.endpoints.config import EndpointSettings
 
-    known = set(EndpointSettings.__dataclass_fields__) - {"model", "base_url", "api_key_env"}
+    allowed = set(EndpointSettings.__dataclass_fields__) - {"model", "base_url", "api_key_env"}
     for name in options:
-        if name not in known:
-            raise ConfigError(f"play: there is no option {name!r}; known: {', '.join(sorted(known))}")
+        if name not in allowed:
+            raise ConfigError(f"play: there is no option {name!r}; known: {', '.join(sorted(allowed))}")
     return options

@@ -42,17 +42,17 @@ def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tup
     says why they cannot be made again."""
     named, refused = _named(config)
     named = list(dict.fromkeys([*of_person(episode), *named]))
-    if (wanted := episode.tags.get(DOMAIN)) is not None:  # of several domains; its task is called NAME:ID
-        named = [e for e in named if e.name == wanted]
-        episode = replace(episode, task_id=episode.task_id.removeprefix(f"{wanted}:"))
+    if (domain_name := episode.tags.get(DOMAIN)) is not None:  # of several domains; its task is called NAME:ID
+        named = [e for e in named if e.name == domain_name]
+        episode = replace(episode, task_id=episode.task_id.removeprefix(f"{domain_name}:"))
     fixed = [e for e in named if e.is_benchmark or not e.endless]
     for environment in fixed:
         domain, tasks = _fixed(environment, "official" if measured else "fixed")
         if episode.task_id in tasks:
             return as_recorded(domain, config), tasks[episode.task_id]
     if fixed and len(fixed) == len(named):
-        told = " and ".join(e.name for e in fixed)
-        raise CannotReplay(f"{told} has no task {episode.task_id!r} here, or its data are not installed.")
+        listed = " and ".join(e.name for e in fixed)
+        raise CannotReplay(f"{listed} has no task {episode.task_id!r} here, or its data are not installed.")
     seeded = parse_id(episode.task_id)
     if seeded is None:
         raise CannotReplay(
@@ -71,7 +71,7 @@ def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tup
 
 def _named(config: Mapping[str, Any]) -> tuple[list[Environment], str]:
     """The environments that a run's configuration names, and why the last one that is refused is."""
-    found, refused = [], ""
+    environments, refused = [], ""
     for name in _names_in(config):
         if name not in names() and not is_reference(name):
             continue
@@ -79,10 +79,10 @@ def _named(config: Mapping[str, Any]) -> tuple[list[Environment], str]:
             if is_reference(name) and canonical(name) not in approved():
                 refused = f"Its environment is not loaded: give --domain {name}"
             else:
-                found.append(find(name))
+                environments.append(find(name))
         except ConfigError as problem:
             refused = str(problem)
-    return found, refused
+    return environments, refused
 
 
 def _names_in(config: Mapping[str, Any]) -> list[str]:
@@ -104,15 +104,15 @@ def unavailable(config: Mapping[str, Any]) -> bool:
 def of_person(episode: Episode) -> list[Environment]:
     """The environments that the person has named whose tasks are of the episode's domain: a run may name the place
     where their code was before."""
-    found = []
+    environments = []
     for reference in approved():
         try:
             environment = find(reference)
         except ConfigError as problem:
             raise CannotReplay(str(problem)) from None
         if environment.task_domain == episode.domain:
-            found.append(environment)
-    return found
+            environments.append(environment)
+    return environments
 
 
 def _of_id(seeded: SeededId) -> list[Environment]:
@@ -140,9 +140,9 @@ def _made_again(environment: Environment, seeded: SeededId, task_id: str) -> tup
 
 
 @lru_cache(maxsize=128)
-def _seeded(environment: Environment, wanted: SeededId) -> tuple[Domain, Task]:
-    size = wanted.size or None
-    made = environment.iter_tasks(wanted.split, size=size, seed=wanted.seed, start=wanted.index)
+def _seeded(environment: Environment, seeded_id: SeededId) -> tuple[Domain, Task]:
+    size = seeded_id.size or None
+    made = environment.iter_tasks(seeded_id.split, size=size, seed=seeded_id.seed, start=seeded_id.index)
     return environment.make_domain(size), next(islice(made, 1))
 
 

@@ -115,9 +115,9 @@ def canonical(reference: str) -> str:
 def approve(reference: str) -> str:
     """Allow this process to import what a reference names, because the person has named it. Its canonical form.
     ConfigError if it is no reference. Imports nothing."""
-    found = canonical(reference)
-    _approved.add(found)
-    return found
+    canonical_form = canonical(reference)
+    _approved.add(canonical_form)
+    return canonical_form
 
 
 def approved() -> tuple[str, ...]:
@@ -170,8 +170,8 @@ def load_task(address: str) -> Task:
     environments of one's own must have been loaded in this process (``load_environment``), and are called by their
     names or as they were loaded. ConfigError if there is no such task.
     """
-    wanted = TaskAddress.parse(address)
-    return _named(wanted.environment).task(wanted.split, wanted.index, size=wanted.size, seed=wanted.seed)
+    parsed = TaskAddress.parse(address)
+    return _named(parsed.environment).task(parsed.split, parsed.index, size=parsed.size, seed=parsed.seed)
 
 
 def _named(name: str) -> Environment:
@@ -192,21 +192,21 @@ def _named(name: str) -> Environment:
 def by_domain() -> Mapping[str, tuple[Environment, ...]]:
     """All environments by ``Environment.task_domain``, which is what a log, a task's id or an episode says rather than
     a name; made ones before benchmarks. Those that come with muarl or are installed, which are imported for it."""
-    found: dict[str, list[Environment]] = {}
+    environments: dict[str, list[Environment]] = {}
     for name in names():
         try:
             environment = find(name)
-            found.setdefault(environment.task_domain, []).append(environment)
+            environments.setdefault(environment.task_domain, []).append(environment)
         except MuarlError:  # a plug-in that does not work is told of where it is named, and is in nobody else's way
             continue
-    return {domain: tuple(sorted(some, key=lambda e: e.is_benchmark)) for domain, some in found.items()}
+    return {domain: tuple(sorted(some, key=lambda e: e.is_benchmark)) for domain, some in environments.items()}
 
 
 def environment_of(domain: str, *, benchmark: bool = False) -> Environment | None:
     """An environment with tasks of this domain, None if there is none. ``benchmark``: preferably a benchmark, else
     preferably one that is none."""
-    found = by_domain().get(domain, ())
-    return next((e for e in found if e.is_benchmark == benchmark), found[0] if found else None)
+    candidates = by_domain().get(domain, ())
+    return next((e for e in candidates if e.is_benchmark == benchmark), candidates[0] if candidates else None)
 
 
 def unknown(name: str) -> str:
@@ -222,17 +222,17 @@ def unknown(name: str) -> str:
 @cache
 def _plugins() -> dict[str, metadata.EntryPoint]:
     """Installed plug-ins by name. ConfigError names both packages where two have one name."""
-    found: dict[str, metadata.EntryPoint] = {}
+    plugins: dict[str, metadata.EntryPoint] = {}
     for point in metadata.entry_points(group=GROUP):
         if _package(point) == PACKAGE:
             continue
-        other = found.setdefault(point.name, point)
+        other = plugins.setdefault(point.name, point)
         if other.value != point.value:
             raise ConfigError(
                 f"two installed packages have an environment {point.name!r}: {_package(other)} and {_package(point)}; "
                 "uninstall one of them"
             )
-    return found
+    return plugins
 
 
 def _package(point: metadata.EntryPoint) -> str:
@@ -263,19 +263,19 @@ def _load(reference: str, label: str = "") -> Environment:
         raise ConfigError(f"{label} cannot be imported: {last}{_line_of(problem, place)}") from problem
     if reference not in built_in().values() and module not in _foreign:
         _foreign.append(module)
-    found: Any = vars(module).get(name)
-    if isinstance(found, Environment):
-        return found
+    member: Any = vars(module).get(name)
+    if isinstance(member, Environment):
+        return member
     others = [n for n, value in vars(module).items() if isinstance(value, Environment)]
     if name not in vars(module):
         hint = f"it has {', '.join(others)}" if others else "it defines no Environment"
         raise ConfigError(f"{label}: there is no {name} in {place}; {hint}")
-    if (isinstance(found, type) and issubclass(found, Domain)) or isinstance(found, Domain):
+    if (isinstance(member, type) and issubclass(member, Domain)) or isinstance(member, Domain):
         raise ConfigError(
             f"{label}: {name} is a Domain, which has no tasks yet: write ENVIRONMENT = Environment(name=..., "
             f"domain={name}, tasks=...) beside it, and name that (docs/domains.md)"
         )
-    raise ConfigError(f"{label}: {name} is a {type(found).__name__}, not an Environment")
+    raise ConfigError(f"{label}: {name} is a {type(member).__name__}, not an Environment")
 
 
 def place_in_code(problem: BaseException) -> str | None:

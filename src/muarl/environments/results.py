@@ -15,17 +15,16 @@ from muarl.types.episode import Episode, StopReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFailure:
-    """Something outside the policy broke a conversation off, which must then count for nothing: it is no reward of 0.
-
-    ``boundary``: whose failure it is: "agent" (the policy's endpoint), "user", "judge" or "world" (a tool server).
-    ``retryable``: whether another try may help. ``void``: the boundary's model answered, but what it wrote voids the
-    attempt by a benchmark's rules.
-    """
+    """Something outside the policy broke a conversation off, which must then count for nothing: it is no reward of
+    0."""
 
     boundary: str
+    """Whose failure it is: "agent" (the policy's endpoint), "user", "judge" or "world" (a tool server)."""
     retryable: bool
+    """Whether another try may help."""
     text: str
     void: bool = False
+    """The boundary's model answered, but what it wrote voids the attempt by a benchmark's rules."""
 
     @classmethod
     def of(cls, episode: Episode) -> EpisodeFailure | None:
@@ -46,25 +45,27 @@ class EpisodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class PlayResult:
-    """What became of one conversation.
-
-    ``reward``: None where it must not count, and ``failure`` then says why. ``parts``: of the reward, by component.
-    ``messages``: the conversation as the agent saw it, in OpenAI's form, the system prompt first; ``tools``: those that
-    it was offered. ``usage``: tokens and requests of "agent" and "user". ``stop``: why it ended. ``seconds``: of wall
-    time. ``episode``: all there is to know, both sides' messages included.
-    """
+    """What became of one conversation."""
 
     task_id: str
     reward: float | None
+    """None where it must not count, and ``failure`` then says why."""
     parts: Mapping[str, float]
+    """Of the reward, by component."""
     failure: EpisodeFailure | None
     stop: StopReason
+    """Why it ended."""
     messages: Sequence[Mapping[str, Any]]
+    """The conversation as the agent saw it, in OpenAI's form, the system prompt first."""
     tools: Sequence[Mapping[str, Any]]
+    """Those that it was offered."""
     usage: Mapping[str, Usage]
+    """Tokens and requests of "agent" and "user"."""
     seconds: float
+    """Of wall time."""
     audit: Mapping[str, float] = field(default_factory=dict)
     episode: Episode | None = field(default=None, repr=False)
+    """All there is to know, both sides' messages included."""
 
     @classmethod
     def of(cls, episode: Episode, rules: Rules | None = None) -> PlayResult:

@@ -29,9 +29,9 @@ class SearchedDomain(Protocol):
         ``case_sensitive``, ``embedder``, ``reranker``, ``reranker_min_score``, ``embedding_cache``."""
 
 
-def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
+def searched(domain: Domain, config: RetrievalConfig | None) -> Domain:
     """A domain, searched as a configuration says. ConfigError if it has no documents, or not that way."""
-    if wanted is None or not wanted.asked:
+    if config is None or not config.asked:
         return domain
     if not isinstance(domain, SearchedDomain):
         raise ConfigError(f"retrieval: {domain.name} has no documents to search; leave the section out")
@@ -39,20 +39,20 @@ def searched(domain: Domain, wanted: RetrievalConfig | None) -> Domain:
 
     try:
         return domain.with_retrieval(
-            wanted.variant,
-            **_plain(wanted),
-            embedder=_embedder(wanted),
-            reranker=_reranker(wanted),
-            reranker_min_score=None if wanted.reranker_kind == "rerank" else wanted.reranker_min_score,
-            embedding_cache=EmbeddingCache(cache_folder(wanted)),
+            config.variant,
+            **_plain(config),
+            embedder=_embedder(config),
+            reranker=_reranker(config),
+            reranker_min_score=None if config.reranker_kind == "rerank" else config.reranker_min_score,
+            embedding_cache=EmbeddingCache(cache_folder(config)),
         )
     except ConfigError as problem:
         raise ConfigError(f"retrieval.variant: {str(problem).removeprefix('retrieval: ')}") from None
 
 
-def _plain(wanted: RetrievalConfig) -> dict[str, Any]:
+def _plain(config: RetrievalConfig) -> dict[str, Any]:
     """The options that are no models; what is as by default is left to the domain."""
-    return {name: getattr(wanted, name) for name, usual in _USUAL.items() if getattr(wanted, name) != usual}
+    return {name: getattr(config, name) for name, usual in _USUAL.items() if getattr(config, name) != usual}
 
 
 _USUAL = {name: getattr(RetrievalConfig(), name) for name in ("top_k", "grep_top_k", "case_sensitive")}
@@ -76,31 +76,35 @@ def as_recorded(domain: Domain, config: Mapping[str, Any]) -> Domain:
         return domain
     from muarl.retrieval.embedders import HashedEmbedder
 
-    given = {name: section[name] for name in ("variant", *_USUAL) if section.get(name) is not None}
+    options = {name: section[name] for name in ("variant", *_USUAL) if section.get(name) is not None}
     try:
-        wanted = RetrievalConfig.model_validate(given)
-        if not wanted.asked:
+        retrieval = RetrievalConfig.model_validate(options)
+        if not retrieval.asked:
             return domain
         return domain.with_retrieval(
-            wanted.variant, **_plain(wanted), embedder=HashedEmbedder(), reranker=_AsFound(), reranker_min_score=None
+            retrieval.variant,
+            **_plain(retrieval),
+            embedder=HashedEmbedder(),
+            reranker=_AsFound(),
+            reranker_min_score=None,
         )
     except (ConfigError, ValueError):  # a variant of another muarl
         return domain
 
 
-def with_models(wanted: RetrievalConfig) -> RetrievalConfig:
+def with_models(config: RetrievalConfig) -> RetrievalConfig:
     """The section with the models that its variant asks of its own accord, so that they can be priced and asked."""
     from muarl.retrieval.variants import DEFAULT, EMBEDDINGS, RERANKER, VARIANTS
 
-    chosen = VARIANTS.get(wanted.variant or DEFAULT)
+    chosen = VARIANTS.get(config.variant or DEFAULT)
     if chosen is None:
-        return wanted
+        return config
     update: dict[str, EndpointConfig] = {}
-    if chosen.embeds and wanted.embedding_endpoint is None and wanted.embedding_checkpoint is None:
+    if chosen.embeds and config.embedding_endpoint is None and config.embedding_checkpoint is None:
         update["embedding_endpoint"] = _section(EMBEDDINGS[str(chosen.ranking)])
-    if chosen.reranked and wanted.reranker_endpoint is None:
+    if chosen.reranked and config.reranker_endpoint is None:
         update["reranker_endpoint"] = _section(RERANKER)
-    return wanted.model_copy(update=update) if update else wanted
+    return config.model_copy(update=update) if update else config
 
 
 def _section(settings: EndpointSettings) -> EndpointConfig:
@@ -114,19 +118,19 @@ def _section(settings: EndpointSettings) -> EndpointConfig:
     )
 
 
-def models_of(wanted: RetrievalConfig) -> dict[str, EndpointConfig]:
+def models_of(config: RetrievalConfig) -> dict[str, EndpointConfig]:
     """The endpoints that searching asks, by the name of their section."""
     from muarl.retrieval.variants import DEFAULT, VARIANTS
 
-    chosen, full = VARIANTS.get(wanted.variant or DEFAULT), with_models(wanted)
-    found = {"retrieval.embedding_endpoint": full.embedding_endpoint if chosen is None or chosen.embeds else None}
-    found["retrieval.reranker_endpoint"] = full.reranker_endpoint if chosen is None or chosen.reranked else None
-    return {name: section for name, section in found.items() if section is not None}
+    chosen, full = VARIANTS.get(config.variant or DEFAULT), with_models(config)
+    sections = {"retrieval.embedding_endpoint": full.embedding_endpoint if chosen is None or chosen.embeds else None}
+    sections["retrieval.reranker_endpoint"] = full.reranker_endpoint if chosen is None or chosen.reranked else None
+    return {name: section for name, section in sections.items() if section is not None}
 
 
-def cache_folder(wanted: RetrievalConfig) -> Path:
+def cache_folder(config: RetrievalConfig) -> Path:
     """Where embeddings of documents are kept."""
-    return home() / "embeddings" if wanted.cache is None else wanted.cache.expanduser()
+    return home() / "embeddings" if config.cache is None else config.cache.expanduser()
 
 
 def _settings(section: EndpointConfig) -> EndpointSettings:
@@ -135,30 +139,30 @@ def _settings(section: EndpointConfig) -> EndpointSettings:
     return replace(endpoint_config(section.model_dump()), temperature=section.temperature)
 
 
-def _embedder(wanted: RetrievalConfig) -> Embedder | None:
+def _embedder(config: RetrievalConfig) -> Embedder | None:
     from muarl.endpoints.client import Endpoint
     from muarl.retrieval.embedders import EndpointEmbedder, HashedEmbedder, LocalEmbedder
 
-    if wanted.embedding_endpoint is not None:
-        return EndpointEmbedder(Endpoint(_settings(wanted.embedding_endpoint)))
-    if wanted.embedding_checkpoint is None:
+    if config.embedding_endpoint is not None:
+        return EndpointEmbedder(Endpoint(_settings(config.embedding_endpoint)))
+    if config.embedding_checkpoint is None:
         return None
-    if str(wanted.embedding_checkpoint) == "hashed":
+    if str(config.embedding_checkpoint) == "hashed":
         return HashedEmbedder()
     return LocalEmbedder(
-        wanted.embedding_checkpoint.expanduser(),
-        pooling=wanted.pooling,
-        prefixes=(wanted.query_prefix, wanted.document_prefix),
+        config.embedding_checkpoint.expanduser(),
+        pooling=config.pooling,
+        prefixes=(config.query_prefix, config.document_prefix),
     )
 
 
-def _reranker(wanted: RetrievalConfig) -> Reranker | None:
+def _reranker(config: RetrievalConfig) -> Reranker | None:
     from muarl.endpoints.client import Endpoint
     from muarl.retrieval.reranking import RATING_FORMAT, EndpointReranker, RatingReranker
 
-    if wanted.reranker_endpoint is None:
+    if config.reranker_endpoint is None:
         return None
-    settings = _settings(wanted.reranker_endpoint)
-    if wanted.reranker_kind == "rerank":
+    settings = _settings(config.reranker_endpoint)
+    if config.reranker_kind == "rerank":
         return EndpointReranker(Endpoint(settings))
     return RatingReranker(Endpoint(replace(settings, extra={"response_format": RATING_FORMAT, **settings.extra})))

@@ -41,7 +41,7 @@ def environment(
     ``Environment``.
     """
     parts = _Parts(service, world)
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": name or service.name,
         "about": about or service.about,
         "domain": parts.domain,
@@ -60,7 +60,7 @@ def environment(
         "own_checks": lambda: checks(parts.maker),
         "imagined": None if world is None else parts.imagined,
     }
-    return Environment(**{**given, **more})
+    return Environment(**{**defaults, **more})
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +118,10 @@ class _Parts:
             return []
         domain = self.maker.worlds.domain
         world = domain.world(task)
-        found = []
+        facts = []
         for action in task.actions or ():
             if domain.kind_of(action.name) == "read":
                 result = call(world, action.name, action.arguments)
                 if result is not None:
-                    found.append((action.name, action.arguments, result))
-        return found
+                    facts.append((action.name, action.arguments, result))
+        return facts

@@ -37,7 +37,7 @@ def shared_environment(
     """
     parts = _Parts(services, domain)
     callers = {service.caller for service in services}
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "domain": domain,
         "tasks": parts.iter_tasks,
         "replayed": True,
@@ -52,7 +52,7 @@ def shared_environment(
         "phrases": parts.phrases,
         "own_checks": parts.checks,
     }
-    return Environment(name=name, about=about, **{**given, **more})
+    return Environment(name=name, about=about, **{**defaults, **more})
 
 
 @dataclass(frozen=True, eq=False)

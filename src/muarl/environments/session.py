@@ -29,13 +29,16 @@ from muarl.types.episode import Episode, StopReason, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What an agent is shown: ``messages``, those that came since its last one; ``system``, ``tools``, what it was
-    told, and may call from now on. ``done``: the conversation is over, and needs no answer."""
+    """What an agent is shown."""
 
     messages: tuple[Message, ...]
+    """Those that came since its last one."""
     system: str
+    """What it was told."""
     tools: tuple[ToolSpec, ...]
+    """What it may call from now on."""
     done: bool = False
+    """The conversation is over, and needs no answer."""
 
     @property
     def openai_messages(self) -> list[dict[str, Any]]:
@@ -140,9 +143,9 @@ class Session:
         agent, episode = self._agent, self.episode
         if episode is None:
             return Observation(agent.new if agent.waiting else (), agent.system, agent.tools, self.done)
-        shown = sum(message.role != "assistant" for message in agent.heard)
+        observed = sum(message.role != "assistant" for message in agent.heard)
         heard = [message for message in visible_to_agent(episode.messages) if message.role != "assistant"]
-        return Observation(tuple(heard[shown:]), agent.system, agent.tools, True)
+        return Observation(tuple(heard[observed:]), agent.system, agent.tools, True)
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -212,8 +215,8 @@ class Session:
             play.result()
 
 
-def _stop(given: StopReason | str | None) -> StopReason | None:
+def _stop(stop: StopReason | str | None) -> StopReason | None:
     allowed = (StopReason.TURN_LENGTH, StopReason.CONTEXT_FULL, StopReason.EMPTY_REPLY)
-    if given is None or given in allowed:
-        return None if given is None else StopReason(given)
-    raise ConfigError(f"stop: must be {', '.join(allowed)}, or left out, not {given!r}")
+    if stop is None or stop in allowed:
+        return None if stop is None else StopReason(stop)
+    raise ConfigError(f"stop: must be {', '.join(allowed)}, or left out, not {stop!r}")

@@ -13,17 +13,18 @@ FORM = "ENVIRONMENT:SPLIT:NUMBER, such as retail-generated:test:17 or retail-gen
 
 @dataclass(frozen=True, slots=True)
 class TaskAddress:
-    """A task of an environment: number ``index`` of a split, counted from 0.
-
-    ``environment``: its name, or FILE.py:NAME or package.module:NAME. ``size``: None for the smallest. ``seed``: of
-    generated tasks. As text: ``ENVIRONMENT:SPLIT:NUMBER``, where needed with ``?size=SIZE&seed=SEED`` behind it.
-    """
+    """A task of an environment. As text: ``ENVIRONMENT:SPLIT:NUMBER``, where needed with ``?size=SIZE&seed=SEED``
+    behind it."""
 
     environment: str
+    """Its name, or FILE.py:NAME or package.module:NAME."""
     split: str
     index: int
+    """Its number in the split, counted from 0."""
     size: str | None = None
+    """None for the smallest."""
     seed: int = 0
+    """Of generated tasks."""
 
     def __str__(self) -> str:
         more = urlencode({k: v for k, v in (("size", self.size), ("seed", self.seed)) if v})

@@ -33,16 +33,20 @@ _KNOWN = frozenset(_FIELDS.split())
 
 @dataclass(frozen=True, slots=True)
 class FiledTask:
-    """A task of a file. ``confirmed``: a person has said that its goal is right. ``notes``: what that person should
-    look at. ``source``: where the conversation was logged. ``place``: where the task stands. ``made``: the address of a
-    task that an environment makes, "" for others; as read, such a task is only what people see of it."""
+    """A task of a file."""
 
     task: Task
     confirmed: bool = False
+    """A person has said that its goal is right."""
     notes: tuple[str, ...] = ()
+    """What that person should look at."""
     source: str = ""
+    """Where the conversation was logged."""
     place: str = ""
+    """Where the task stands."""
     made: str = ""
+    """The address of a task that an environment makes, "" for others; as read, such a task is only what people see of
+    it."""
 
 
 def split_of(task_id: str) -> str:
@@ -83,15 +87,15 @@ def write_tasks(path: Path, tasks: Iterable[FiledTask]) -> None:
 
 def read_tasks(path: Path) -> list[FiledTask]:
     """The tasks of a file. DataError names line and field of what is wrong, or of an id that stands twice."""
-    found: list[FiledTask] = []
+    tasks: list[FiledTask] = []
     where: dict[str, str] = {}
     for row in json_lines(path):
         filed = _filed(row.value, row.place)
         if filed.task.id in where:
             raise DataError(f"{row.place}: the id {filed.task.id!r} is used at {where[filed.task.id]}, too")
         where[filed.task.id] = row.place
-        found.append(filed)
-    return found
+        tasks.append(filed)
+    return tasks
 
 
 def _filed(row: Any, place: str) -> FiledTask:

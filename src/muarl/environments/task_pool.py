@@ -45,13 +45,13 @@ class TaskPool:
                 f"{self.label} has {len(tasks)} {self.called} for {split}, and {count} are asked for at once: lower "
                 f"{asked}{self.remedy}"
             )
-        found: dict[str, Task] = {}
+        drawn: dict[str, Task] = {}
         number = start
-        while len(found) < count:
+        while len(drawn) < count:
             round_, position = divmod(number, len(tasks))
             order = list(range(len(tasks)))
             random.Random(f"{seed}:{split}:{round_}").shuffle(order)
             task = tasks[order[position]]
-            found.setdefault(task.id, task)
+            drawn.setdefault(task.id, task)
             number += 1
-        return tuple(found.values())
+        return tuple(drawn.values())

@@ -21,34 +21,34 @@ OnTokens = Callable[[Sequence[int], Sequence[float]], None]
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How to sample one completion.
-
-    temperature 0 means greedy. ``top_p`` 1 and ``top_k`` 0 switch those filters off. ``stop_ids``: generation ends
-    after one of these is sampled (it is part of the completion). ``seed`` makes the completion a function of (weights,
-    prompt, params) alone, whatever else is in the batch; None draws from the engine's own stream.
-    """
+    """How to sample one completion."""
 
     max_tokens: int
     temperature: float = 1.0
+    """0 means greedy."""
     top_p: float = 1.0
+    """1 switches this filter off."""
     top_k: int = 0
+    """0 switches this filter off."""
     stop_ids: tuple[int, ...] = ()
+    """Generation ends after one of these is sampled (it is part of the completion)."""
     seed: int | None = None
+    """Makes the completion a function of (weights, prompt, params) alone, whatever else is in the batch; None draws
+    from the engine's own stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One completion.
-
-    ``ids``: the sampled ids, the stop id included. ``logprobs``: for each id the natural-log probability under the
-    sampled distribution's untruncated softmax at the sampling temperature (temperature 0: at temperature 1).
-    ``version``: the policy version whose weights produced the ids.
-    """
+    """One completion."""
 
     ids: tuple[int, ...]
+    """The sampled ids, the stop id included."""
     logprobs: tuple[float, ...]
+    """For each id the natural-log probability under the sampled distribution's untruncated softmax at the sampling
+    temperature (temperature 0: at temperature 1)."""
     finish_reason: FinishReason
     version: int
+    """The policy version whose weights produced the ids."""
 
 
 @runtime_checkable

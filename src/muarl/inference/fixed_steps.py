@@ -79,8 +79,8 @@ def resolved(kind: StepKind, device: torch.device, support: Support) -> StepKind
 def _compiled(take: Callable[[], Tensor]) -> Callable[[], Tensor]:
     """``take`` by torch.compile; each shape's recompilations are counted apart where this PyTorch can (from 2.13)."""
     compiled: Any = torch.compile  # its stub lacks an argument
-    known = inspect.signature(compiled).parameters
-    apart = {"isolate_recompiles": True} if "isolate_recompiles" in known else {}
+    parameters = inspect.signature(compiled).parameters
+    apart = {"isolate_recompiles": True} if "isolate_recompiles" in parameters else {}
     return cast(Callable[[], Tensor], compiled(take, dynamic=False, fullgraph=True, options=COMPILING, **apart))
 
 

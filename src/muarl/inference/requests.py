@@ -37,10 +37,7 @@ class EngineStats:
 
 @dataclass(slots=True, eq=False)
 class SampleRequest:
-    """One call of ``sample``: what is asked, who waits, and once placed its slot and where prefill starts.
-
-    ``on_tokens``: who is told of ids as they come; ``told``: how many they have been told of.
-    """
+    """One call of ``sample``: what is asked, who waits, and once placed its slot and where prefill starts."""
 
     prompt: Ids
     params: SamplingParams
@@ -50,15 +47,17 @@ class SampleRequest:
     slot: int = -1
     start: int = 0
     on_tokens: OnTokens | None = None
-    told: int = 0
+    """Who is told of ids as they come."""
+    streamed: int = 0
+    """How many they have been told of."""
 
     def starts_again(self) -> bool:
         """It loses its slot. False if it cannot be restarted, since its caller has been told of tokens."""
         self.slot = -1
-        if self.told and not self.future.done():
+        if self.streamed and not self.future.done():
             text = "the weights changed while a completion was streamed; tokens already sent cannot be withdrawn"
             self.future.set_exception(InfrastructureError(text, boundary="agent"))
-        return not self.told
+        return not self.streamed
 
     def fail(self, error: Exception | None) -> None:
         """Whoever waits hears what broke the engine; None: that nobody will answer."""

@@ -61,8 +61,8 @@ def restrict(probabilities: Tensor, top_k: Tensor, top_p: Tensor, *, look: bool 
     vocab = probabilities.shape[-1]
     limit = torch.where(top_k > 0, top_k, vocab)
     if look and bool((top_p >= 1).all()):
-        kept = int(limit.max())
-        ranked, order = probabilities.topk(min(kept, vocab), dim=-1)
+        most = int(limit.max())
+        ranked, order = probabilities.topk(min(most, vocab), dim=-1)
     else:
         ranked, order = probabilities.sort(dim=-1, descending=True)
     rank = torch.arange(ranked.shape[-1], device=ranked.device)

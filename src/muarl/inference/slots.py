@@ -24,13 +24,16 @@ COMMON_ROWS = 3
 
 
 class Placement(NamedTuple):
-    """Where a request is computed: its slot, of which ``shared`` leading positions need not be, because the slot
-    ``source`` holds them (itself, if nothing is to be copied). ``evicted``: a session lost the slot."""
+    """Where a request is computed."""
 
     slot: int
+    """The request's own."""
     source: int
+    """The slot that holds the leading positions (``slot`` itself, if nothing is to be copied)."""
     shared: int
+    """Leading positions that need not be computed, because ``source`` holds them."""
     evicted: bool
+    """A session lost the slot."""
 
 
 class SlotTable:

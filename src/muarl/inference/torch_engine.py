@@ -309,15 +309,15 @@ class TorchEngine:
 
     def _place(self, request: SampleRequest, copies: list[tuple[int, int, int]], planned: np.ndarray) -> str:
         """Find a slot for a request: "placed", "later" (a neighbour is computing its prefix), or "full"."""
-        found = self._table.place(request.prompt, request.session, planned, at_least=SHARE_AT_LEAST)
-        if not isinstance(found, Placement):
-            return found
-        self.stats.evictions += found.evicted
-        shared = self._cached.reusable(found.source, found.shared)
-        if shared and found.source != found.slot:
-            copies.append((found.source, found.slot, shared))
-        request.slot, request.start = found.slot, shared
-        self._running[found.slot] = request
+        placement = self._table.place(request.prompt, request.session, planned, at_least=SHARE_AT_LEAST)
+        if not isinstance(placement, Placement):
+            return placement
+        self.stats.evictions += placement.evicted
+        shared = self._cached.reusable(placement.source, placement.shared)
+        if shared and placement.source != placement.slot:
+            copies.append((placement.source, placement.slot, shared))
+        request.slot, request.start = placement.slot, shared
+        self._running[placement.slot] = request
         return "placed"
 
     def _prefill(self, batch: list[SampleRequest], copies: list[tuple[int, int, int]]) -> None:
@@ -381,9 +381,9 @@ class TorchEngine:
         requests = [r for r in self._running.values() if r.on_tokens is not None]
         if not requests:
             return
-        new = self._state.collect([r.slot for r in requests], [len(r.prompt) + r.told for r in requests])
+        new = self._state.collect([r.slot for r in requests], [len(r.prompt) + r.streamed for r in requests])
         for request, (ids, logprobs) in zip(requests, new, strict=True):
-            request.told += len(ids)
+            request.streamed += len(ids)
             if request.on_tokens is not None:
                 request.on_tokens(ids, logprobs)
 

@@ -86,10 +86,10 @@ def broken(text: str) -> str | None:
     said = sum(c.isalnum() or unicodedata.category(c)[0] in "LMN" for c in solid)
     if len(solid) >= 20 and said < 0.35 * len(solid):
         return f"{said} letters and digits in {len(solid)} characters"
-    if found := re.search(r"([^\W\d_])\1{11}|([^\w\s])\2{39}", text):
-        return f"{found[0][0]!r} over and over"
-    if found := re.search(r"(?<![\w@/.-])[A-Za-z]{41}", text):
-        return f"a word without end: {found[0][:20]}..."
+    if match := re.search(r"([^\W\d_])\1{11}|([^\w\s])\2{39}", text):
+        return f"{match[0][0]!r} over and over"
+    if match := re.search(r"(?<![\w@/.-])[A-Za-z]{41}", text):
+        return f"a word without end: {match[0][:20]}..."
     words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower())
     if (again := _on_end(words)) is not None:
         return f"the same over and over: {again}"
@@ -129,21 +129,21 @@ def used_in(text: str) -> Used:
 def tokens(text: str) -> list[str]:
     """Words as they are written, contractions written out, and ``EDGE`` between clauses."""
     out: list[str] = []
-    for found in _TOKEN.findall(text.replace("’", "'")):
-        if found[0].isalnum():
-            out += _written_out(found)
+    for token in _TOKEN.findall(text.replace("’", "'")):
+        if token[0].isalnum():
+            out += _written_out(token)
         elif out and out[-1] != EDGE:
             out.append(EDGE)
     return out
 
 
-def incoherent(talk: Sequence[tuple[bool, str]], told: str = "") -> str | None:
+def incoherent(talk: Sequence[tuple[bool, str]], briefing: str = "") -> str | None:
     """What is wrong with the last text of a conversation as language, None if nothing is. ``talk``: (whether it is the
-    writer's, the text) of all that the writer has said and heard; ``told``: what the writer was told beforehand."""
-    if (found := broken(talk[-1][1])) is not None:
-        return found
+    writer's, the text) of all that the writer has said and heard; ``briefing``: what the writer was told beforehand."""
+    if (fault := broken(talk[-1][1])) is not None:
+        return fault
     own = [at for at, (mine, _) in enumerate(talk) if mine][-LATELY:]
-    seen = [used_in(told), *(used_in(text) for mine, text in talk[: own[0]] if not mine)]
+    seen = [used_in(briefing), *(used_in(text) for mine, text in talk[: own[0]] if not mine)]
     against = last = 0.0
     for at in range(own[0], len(talk)):
         mine, text = talk[at]
@@ -182,9 +182,9 @@ def evidence(text: str, before: Iterable[Used] = ()) -> float:
     total = 0.0
     for at, ((one, other), pair) in enumerate(zip(pairwise(kinds), pairwise(words), strict=True)):
         if one not in _NO_WORD or other not in _NO_WORD:
-            found = table.score(one, other)
-            heard = found < HEARD and any(pair in used.pairs for used in seen)
-            total += HEARD if heard else max(found, 0.0) if at in listed or at + 1 in listed else found
+            score = table.score(one, other)
+            heard = score < HEARD and any(pair in used.pairs for used in seen)
+            total += HEARD if heard else max(score, 0.0) if at in listed or at + 1 in listed else score
     for at, (word, kind) in enumerate(zip(words, kinds, strict=True)):
         if word in COMMON_WORDS:
             total += COMMON
@@ -209,12 +209,12 @@ def _is_foreign(words: Sequence[str]) -> bool:
     return foreign > 0 and (foreign > 0.15 * len(words) or foreign >= sum(w in COMMON_WORDS for w in words))
 
 
-def classes(written: Sequence[str], known: frozenset[str]) -> list[str]:
-    """The classes of a text's ``tokens``; ``known``: words that are classes of their own."""
+def classes(written: Sequence[str], own_classes: frozenset[str]) -> list[str]:
+    """The classes of a text's ``tokens``; ``own_classes``: words that are classes of their own."""
     out = []
     for at, word in enumerate(written):
         low = word.lower()
-        if word == EDGE or low in known:
+        if word == EDGE or low in own_classes:
             out.append(low)
         elif re.search(r"[\d@_/:+.]", word):
             out.append(NUMBER)
@@ -243,8 +243,8 @@ class PairTable:
     def score(self, one: str, other: str) -> float:
         """How much more often they stand side by side than by chance, in nats."""
         expected = self.count.get(one, 0) * self.count.get(other, 0) / self.total
-        found = log((self.pairs.get((one, other), 0) + PRIOR) / (expected + PRIOR))
-        return max(-MOST, min(MOST, found))
+        score = log((self.pairs.get((one, other), 0) + PRIOR) / (expected + PRIOR))
+        return max(-MOST, min(MOST, score))
 
 
 def read_table(text: str) -> PairTable:

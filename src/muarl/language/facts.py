@@ -11,10 +11,12 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """One stated fact: its ``kind`` (see KINDS, or "name" and "birth_date") and its ``value`` as it was written."""
+    """One stated fact."""
 
     kind: str
+    """One of KINDS, or "name" or "birth_date"."""
     value: str
+    """As it was written."""
 
 
 class FactPattern(Protocol):
@@ -38,7 +40,7 @@ class _Emails:
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         if "@" in text:
-            yield from (found for found in self._WORD.finditer(text) if "@" in found[0])
+            yield from (match for match in self._WORD.finditer(text) if "@" in match[0])
 
     def search(self, text: str) -> re.Match[str] | None:
         return next(self.finditer(text), None)
@@ -46,7 +48,7 @@ class _Emails:
     def sub(self, replacement: str, text: str) -> str:
         if "@" not in text:
             return text
-        return self._WORD.sub(lambda found: replacement if "@" in found[0] else found[0], text)
+        return self._WORD.sub(lambda match: replacement if "@" in match[0] else match[0], text)
 
 
 KINDS: tuple[tuple[str, FactPattern], ...] = (
@@ -92,12 +94,12 @@ def stated(text: str, asked: str = "") -> Iterator[StatedFact]:
     for kind, pattern in KINDS:
         if kind == "zip" and not (_ZIP_TALK.search(text) or _ZIP_TALK.search(asked)):
             continue
-        for found in pattern.finditer(rest):
-            yield StatedFact(kind, found.group(found.lastindex or 0))
+        for match in pattern.finditer(rest):
+            yield StatedFact(kind, match.group(match.lastindex or 0))
         rest = pattern.sub(" ", rest)
     for pattern in (_NAME, _FIRST_AND_LAST):
-        for found in pattern.finditer(text):
-            yield StatedFact("name", next(v for v in found.groups() if v))
+        for match in pattern.finditer(text):
+            yield StatedFact("name", next(v for v in match.groups() if v))
     if _BIRTH.search(text) or _BIRTH.search(asked):
         for _, written in dates(text):
             yield StatedFact("birth_date", written)
@@ -106,8 +108,8 @@ def stated(text: str, asked: str = "") -> Iterator[StatedFact]:
 def has_source(fact: StatedFact, text: str) -> bool:
     """Whether a text holds the fact, in whatever spelling."""
     if fact.kind == "name":
-        known = _parts(text)
-        return all(part in known for part in re.findall(r"[a-z]+", _plain_name(fact.value)))
+        parts = _parts(text)
+        return all(part in parts for part in re.findall(r"[a-z]+", _plain_name(fact.value)))
     if fact.kind == "birth_date":
         return bool({d for d, _ in dates(fact.value)} & _days(text))
     return _squeeze(fact.value) in _squeeze(text)
@@ -126,10 +128,10 @@ def has_kind(kind: str, text: str) -> bool:
 def dates(text: str) -> Iterator[tuple[tuple[int, int, int], str]]:
     """The full dates in a text: (year, month, day) and how it was written."""
     for pattern in _DATES:
-        for found in pattern.finditer(text):
-            month = found["m"].lower()
+        for match in pattern.finditer(text):
+            month = match["m"].lower()
             number = int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1
-            yield (int(found["y"]), number, int(found["d"])), found.group()
+            yield (int(match["y"]), number, int(match["d"])), match.group()
 
 
 def _plain_name(name: str) -> str:

@@ -46,12 +46,13 @@ FEATURES: Mapping[str, tuple[str, Callable[[str], float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One figure of two sides. ``interval``: 95%, of theirs minus the other's."""
+    """One figure of two sides."""
 
     about: str
     here: float
     there: float
     interval: tuple[float, float]
+    """95%, of theirs minus the other's."""
 
     @property
     def differs(self) -> bool:
@@ -197,4 +198,4 @@ def _typical(one: Sequence[Conversation], other: Sequence[Conversation], most: i
     """Words that more of one side's conversations have than of the other's, the most telling ones first."""
     sides = [Counter(w for c in side for w in set(_tokens(c))) for side in (one, other)]
     share = {w: sides[0][w] / len(one) - sides[1][w] / len(other) for w in sides[0] if not re.search(r"\d", w)}
-    return [w for w, more in sorted(share.items(), key=lambda found: (-found[1], found[0])) if more > 0.1][:most]
+    return [w for w, more in sorted(share.items(), key=lambda item: (-item[1], item[0])) if more > 0.1][:most]

@@ -86,15 +86,18 @@ _MARKS = re.compile(r":00\b|[:,]|s$")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What an agent said before a reply. ``words``: the stems of its content words. ``deeds``: those of them that it
-    says it would do. ``offers``: it lets the user choose. ``values``: days, numbers, codes and the like in it, each
-    behind its kind. ``pairs``: things that it names together ("the debit and the credit card")."""
+    """What an agent said before a reply."""
 
     words: frozenset[str] = frozenset()
+    """The stems of its content words."""
     deeds: frozenset[str] = frozenset()
+    """Those of its words that it says it would do."""
     offers: bool = False
+    """It lets the user choose."""
     values: frozenset[str] = frozenset()
+    """Days, numbers, codes and the like in it, each behind its kind."""
     pairs: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    """Things that it names together ("the debit and the credit card")."""
 
     def names_deed(self, word: str) -> bool:
         """True if this is a verb of what the agent would do."""
@@ -210,5 +213,5 @@ def _pairs(words: str, deeds: frozenset[str]) -> Iterator[tuple[frozenset[str], 
 
 
 def _values(words: str) -> frozenset[str]:
-    found = ((kind, value) for kind, pattern in _VALUES.items() for value in pattern.findall(words))
-    return frozenset(f"{kind} {_MARKS.sub('', value)}" for kind, value in found)
+    pairs = ((kind, value) for kind, pattern in _VALUES.items() for value in pattern.findall(words))
+    return frozenset(f"{kind} {_MARKS.sub('', value)}" for kind, value in pairs)

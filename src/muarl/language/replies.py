@@ -36,12 +36,13 @@ What takes from a yes: ``withdraws`` (puts it off or takes it back), ``hesitates
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What a clause does. ``further``: it is about another thing than the proposal. ``sentence``: the number of its
-    sentence in the reply."""
+    """What a clause does."""
 
     acts: frozenset[Act]
     further: bool
+    """It is about another thing than the proposal."""
     sentence: int
+    """The number of its sentence in the reply."""
 
 
 YES_ACTS: frozenset[Act] = frozenset({"agrees", "answers", "orders"})
@@ -105,7 +106,7 @@ _OPEN = re.compile(r"(?:which|what|where|who|whom|whose|when|why|how|and|or|but)
 
 def clauses(text: str, proposal: Proposal) -> list[Clause]:
     """The clauses of a reply, in order."""
-    found: list[Clause] = []
+    out: list[Clause] = []
     further = topic = False  # ``topic``: something else was named, which "it" may now mean
     for number, sentence in enumerate(_sentences(text)):
         parts = [part for p in _CLAUSE.split(sentence) if (part := p.strip(" .!?;,\"'*()"))]
@@ -134,8 +135,8 @@ def clauses(text: str, proposal: Proposal) -> list[Clause]:
                 (further and "asks" not in acts and not _FURTHER.fullmatch(part)) or names or (topic and not says_yes)
             )
             if acts or not _THANKS.match(part):
-                found.append(Clause(acts, further, number))
-    return found
+                out.append(Clause(acts, further, number))
+    return out
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -48,16 +48,16 @@ IDENTITY = frozenset({"name", "email", "user_id", "zip", "phone_number", "birth_
 def requests(scenario: str, *, conditions: bool = False) -> list[list[str]]:
     """The telling words of each sentence of a scenario that says what the user wants. ``conditions`` False: without any
     condition; True: also with one, but not beginning with it."""
-    kept, skipping = [], False
+    lines, skipping = [], False
     for line in scenario.splitlines():
         if _SECTIONS.match(line):
             skipping = True
         elif _OTHERS.match(line):
             skipping = False
         if not skipping:
-            kept.append(line)
+            lines.append(line)
     wishes = []
-    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", "\n".join(kept)):
+    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", "\n".join(lines)):
         bound = _CONDITION.match(sentence.strip()) if conditions else _CONDITION.search(sentence)
         if _WISH.search(sentence) and not bound:
             telling = [w for w in facts.words(sentence) if len(w) >= 4 and w not in _COMMON and not w.isdigit()]
@@ -67,9 +67,9 @@ def requests(scenario: str, *, conditions: bool = False) -> list[list[str]]:
 
 def identity_in(scenario: str) -> frozenset[str]:
     """The words of a scenario that say who the user is: its known info, else its names and the like."""
-    known = "\n".join(m["text"] for m in _KNOWN.finditer(scenario))
-    if known:
-        return frozenset(w for text in _telling(known) for w in facts.words(text))
+    known_info = "\n".join(m["text"] for m in _KNOWN.finditer(scenario))
+    if known_info:
+        return frozenset(w for text in _telling(known_info) for w in facts.words(text))
     said = [f.value for f in facts.stated(scenario, "zip code") if f.kind in IDENTITY]
     return frozenset(w for text in (*said, *_YOU_ARE.findall(scenario)) for w in facts.words(text))
 

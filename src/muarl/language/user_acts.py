@@ -70,8 +70,8 @@ def declines(text: str) -> bool:
 
 def beginning_no(text: str) -> str | None:
     """The words with which a message begins by saying no; None if it does not."""
-    found = _SAYS_NO.match(text)
-    return None if found is None else found[0]
+    match = _SAYS_NO.match(text)
+    return None if match is None else match[0]
 
 
 def stands_by_no(text: str) -> bool:
@@ -188,8 +188,8 @@ def tells_works(text: str) -> bool | None:
 def reported_deed(text: str) -> str | None:
     """What a user says that it has just done to, or seen on, a device of its own; None if it says nothing of the kind,
     or speaks of what was before the call."""
-    found = _DID.search(text)
-    return None if found is None or _BEFORE_THE_CALL.search(text) else found[0]
+    match = _DID.search(text)
+    return None if match is None or _BEFORE_THE_CALL.search(text) else match[0]
 
 
 _DEED_VERBS = (
@@ -219,11 +219,11 @@ def claimed_deeds(text: str) -> list[tuple[str, str]]:
     """What a user says that it has done, each as the verb and the words behind it; not what was before the call, nor
     what it would do. "I reset the APN and restarted my phone" are two."""
     out = []
-    for found in _CLAIMS.finditer(text):
-        if found["unless"] or _BEFORE_THE_CALL.search(found[0]) or text[found.end() : found.end() + 1] == "?":
+    for match in _CLAIMS.finditer(text):
+        if match["unless"] or _BEFORE_THE_CALL.search(match[0]) or text[match.end() : match.end() + 1] == "?":
             continue
-        verb = found["verb"]
-        for part in re.split(r",| and | but ", found["rest"]):
+        verb = match["verb"]
+        for part in re.split(r",| and | but ", match["rest"]):
             further = _NEXT_CLAIM.match(part)
             verb, clause = (verb, part) if further is None else (further["verb"], part[further.end() :])
             out.append((verb.lower(), clause.strip()))
@@ -233,8 +233,8 @@ def claimed_deeds(text: str) -> list[tuple[str, str]]:
 def claims_done(text: str) -> str | None:
     """The words with which a user says that what it was asked to do is done, without saying what that is; None if it
     does not, or speaks of what was before the call."""
-    found = _CLAIMS_DONE.search(text)
-    return None if found is None or _BEFORE_THE_CALL.search(text) else found[0].strip()
+    match = _CLAIMS_DONE.search(text)
+    return None if match is None or _BEFORE_THE_CALL.search(text) else match[0].strip()
 
 
 # What gives away that a user is simulated.
@@ -321,5 +321,5 @@ def placeholder(text: str) -> str | None:
 
 
 def _piece(pattern: re.Pattern[str], text: str) -> str | None:
-    found = pattern.search(text)
-    return None if found is None else found[0]
+    match = pattern.search(text)
+    return None if match is None else match[0]

@@ -46,19 +46,23 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueKind:
-    """One kind of value. ``say(value, rng)`` gives a spoken form, the plainest where ``rng`` is None; ``find(text)``
-    the mentions in a text. ``rank``: which kinds are looked for first, so that an id's digits are no number.
-    ``choices``: all values, for closed lists. ``wordings(choice)``: how users say it. ``own``:
-    agents have a wording of their own, the value itself. ``form``: the regular expression of values that it tells."""
+    """One kind of value."""
 
     name: str
     say: Callable[[Any, random.Random | None], str]
+    """``say(value, rng)``: a spoken form, the plainest where ``rng`` is None."""
     find: Callable[[str], list[Mention]]
+    """``find(text)``: the mentions in a text."""
     rank: int
+    """Which kinds are looked for first, so that an id's digits are no number."""
     choices: tuple[str, ...] = ()
+    """All values, for closed lists."""
     own: bool = False
+    """Agents have a wording of their own, the value itself."""
     wordings: Callable[[str], Sequence[str]] = lambda value: ()
+    """``wordings(choice)``: how users say it."""
     form: str = ""
+    """The regular expression of values that it tells."""
 
 
 def normal(value: Any) -> Any:
@@ -77,15 +81,15 @@ def normal(value: Any) -> Any:
 def pattern_kind(name: str, pattern: str, *, exact: bool = False) -> ValueKind:
     """Ids and other values that their form tells. ``pattern`` is a regular expression without groups, which is found in
     any case (``exact``: in its own) and read in the case that it is written in."""
-    wanted = re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", 0 if exact else re.IGNORECASE)
+    searched = re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", 0 if exact else re.IGNORECASE)
     written = re.compile(pattern)
 
     def find(text: str) -> list[Mention]:
-        found = []
-        for m in wanted.finditer(text):
+        mentions = []
+        for m in searched.finditer(text):
             forms = (m[0], m[0].upper(), m[0].lower())
-            found.append(Mention(next((f for f in forms if written.fullmatch(f)), m[0]), m.start(), m.end()))
-        return found
+            mentions.append(Mention(next((f for f in forms if written.fullmatch(f)), m[0]), m.start(), m.end()))
+        return mentions
 
     return ValueKind(name, lambda value, rng: str(value), find, 0, form=pattern)
 
@@ -96,14 +100,14 @@ def word_kind(name: str, words: Mapping[str, Sequence[str]], *, rank: int = 5, o
     spelt = [key for key, wordings in words.items() if wordings]
     by_wording = {w.casefold(): key for key, wordings in said.items() for w in (key, key.replace("_", " "), *wordings)}
     longest = sorted(by_wording, key=len, reverse=True)
-    wanted = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(w) for w in longest)})(?!\w)", re.IGNORECASE)
+    searched = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(w) for w in longest)})(?!\w)", re.IGNORECASE)
 
     def say(value: Any, rng: random.Random | None) -> str:
         wordings = said.get(str(value), (str(value),))
         return wordings[0] if rng is None else rng.choice(wordings)
 
     def find(text: str) -> list[Mention]:
-        return [Mention(by_wording[m[0].casefold()], m.start(), m.end()) for m in wanted.finditer(text)]
+        return [Mention(by_wording[m[0].casefold()], m.start(), m.end()) for m in searched.finditer(text)]
 
     return ValueKind(name, say, find, rank, tuple(said), own, lambda value: said[value] if value in spelt else ())
 
@@ -134,7 +138,7 @@ _SUM = r"\d{1,3}(?:\.\d{3})+(?:,\d\d)?|\d[\d,]*(?:\.\d\d?)?"
 
 def _sums(name: str, sign: str, words: str) -> ValueKind:
     """Money of another currency than the dollar. ``words``: a regular expression of its names."""
-    wanted = re.compile(
+    searched = re.compile(
         rf"{sign}\s?({_SUM})|(?<![\w.,])({_SUM})\s?(?:{sign}|(?:{words})\b)|(?<![\w.,$€£:-])(\d+\.\d\d)(?![\w.])",
         re.IGNORECASE,
     )
@@ -145,13 +149,13 @@ def _sums(name: str, sign: str, words: str) -> ValueKind:
         return f"{text} {noun}" if rng is not None and rng.random() < 0.3 else f"{sign}{text}"
 
     def find(text: str) -> list[Mention]:
-        found = []
-        for m in wanted.finditer(text):
+        mentions = []
+        for m in searched.finditer(text):
             amount = m[1] or m[2] or m[3]
             if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d\d)?|\d+,\d\d", amount):
                 amount = amount.replace(".", "").replace(",", ".")
-            found.append(Mention(_number(amount), m.start(), m.end()))
-        return found
+            mentions.append(Mention(_number(amount), m.start(), m.end()))
+        return mentions
 
     return ValueKind(name, say, find, 1)
 
@@ -164,11 +168,11 @@ def _say_number(value: Any, rng: random.Random | None) -> str:
 
 
 def _find_numbers(text: str) -> list[Mention]:
-    found = []
+    mentions = []
     for m in _NUMBER.finditer(text):
         word = m[1].lower()
-        found.append(Mention(int(word) if word.isdigit() else NUMBER_WORDS.index(word), m.start(), m.end()))
-    return found
+        mentions.append(Mention(int(word) if word.isdigit() else NUMBER_WORDS.index(word), m.start(), m.end()))
+    return mentions
 
 
 def say_date(value: str, rng: random.Random | None = None, *, year: bool = False) -> str:
@@ -192,25 +196,25 @@ def say_day_first(value: str, rng: random.Random | None = None) -> str:
 
 def find_days_first(text: str) -> list[Mention]:
     """Dates in numbers with their day first: 14/03/2026, 14.3.2026."""
-    found = []
+    mentions = []
     for m in _DAY_FIRST.finditer(text):
         day, month = int(m[1]), int(m[3])
         if 1 <= day <= 31 and 1 <= month <= 12:
-            found.append(Mention(f"{m[4]}-{month:02d}-{day:02d}", m.start(), m.end()))
-    return found
+            mentions.append(Mention(f"{m[4]}-{month:02d}-{day:02d}", m.start(), m.end()))
+    return mentions
 
 
 def find_dates(text: str, this_year: str) -> list[Mention]:
     """All dates of a text; one without a year is this year's."""
-    found = []
+    mentions = []
     for m in _DATE.finditer(text):
         if m[1]:
             value = m[0]
         else:
             month = next(n for n, name in enumerate(MONTHS, 1) if name[:3].lower() == (m[4] or m[8])[:3].lower())
             value = f"{m[6] or m[9] or this_year}-{month:02d}-{int(m[5] or m[7]):02d}"
-        found.append(Mention(value, m.start(), m.end()))
-    return found
+        mentions.append(Mention(value, m.start(), m.end()))
+    return mentions
 
 
 def _say_time(value: Any, rng: random.Random | None) -> str:
@@ -222,13 +226,13 @@ def _say_time(value: Any, rng: random.Random | None) -> str:
 
 
 def _find_times(text: str) -> list[Mention]:
-    found = []
+    mentions = []
     for m in _TIME.finditer(text):
         hour, minute, half = int(m[1] or m[4]), int(m[2] or 0), (m[3] or m[5] or "").lower()
         if half and hour <= 12:
             hour = hour % 12 + (12 if half == "p" else 0)
-        found.append(Mention(f"{hour:02d}:{minute:02d}", m.start(), m.end()))
-    return found
+        mentions.append(Mention(f"{hour:02d}:{minute:02d}", m.start(), m.end()))
+    return mentions
 
 
 def _find_quoted(text: str) -> list[Mention]:
@@ -257,15 +261,15 @@ def person_kind(first_names: Sequence[str]) -> ValueKind:
     """People's full names: a known first name and what follows it, or whatever stands behind "my name is"; where a text
     has neither, what it begins with, if that is written like a name."""
     firsts = "|".join(re.escape(n) for n in sorted(first_names, key=len, reverse=True))
-    known = re.compile(rf"\b((?:{firsts})(?: {_PERSON}){{1,2}})")
+    by_first_name = re.compile(rf"\b((?:{firsts})(?: {_PERSON}){{1,2}})")
     introduced = re.compile(rf"\b(?:[Nn]ame(?: is|'s|:)|[Ii]t's|[Tt]his is|I am|I'm) ({_PERSON}(?: {_PERSON}){{1,2}})")
 
     def find(text: str) -> list[Mention]:
-        found = [Mention(m[1], m.start(1), m.end(1)) for m in known.finditer(text)]
-        if not found:
-            found = [Mention(m[1], m.start(1), m.end(1)) for m in introduced.finditer(text)]
+        mentions = [Mention(m[1], m.start(1), m.end(1)) for m in by_first_name.finditer(text)]
+        if not mentions:
+            mentions = [Mention(m[1], m.start(1), m.end(1)) for m in introduced.finditer(text)]
         first = _FULL_NAME.match(text)
-        return found or ([Mention(first[1], first.start(1), first.end(1))] if first else [])
+        return mentions or ([Mention(first[1], first.start(1), first.end(1))] if first else [])
 
     return ValueKind("person", lambda value, rng: str(value), find, 2)
 

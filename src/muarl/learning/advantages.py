@@ -34,12 +34,14 @@ SAME_REWARD = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Advantages:
-    """``values`` float64 [n], one for each rollout; ``kept`` bool [n], False where the rollout's group was dropped;
-    ``zero_variance``: the groups whose rewards are all equal (dropped or not), in order of first appearance."""
+    """The advantages of n rollouts, each within its group."""
 
     values: npt.NDArray[np.float64]
+    """Float64 [n], one for each rollout."""
     kept: npt.NDArray[np.bool_]
+    """Bool [n], False where the rollout's group was dropped."""
     zero_variance: tuple[Hashable, ...]
+    """The groups whose rewards are all equal (dropped or not), in order of first appearance."""
 
 
 def group_advantages(
@@ -75,13 +77,13 @@ def group_advantages(
         members.setdefault(group, []).append(index)
 
     advantages = np.zeros_like(values)
-    kept = np.ones(len(values), dtype=np.bool_)
+    informative = np.ones(len(values), dtype=np.bool_)
     flat: list[Hashable] = []
     for group, indices in members.items():
         own = values[indices]
         if np.ptp(own) <= SAME_REWARD:
             flat.append(group)
-            kept[indices] = not drop_zero_variance
+            informative[indices] = not drop_zero_variance
             continue
         n = len(own)
         centred = own - own.mean()
@@ -90,7 +92,7 @@ def group_advantages(
         if scale == "std":
             centred = centred / (own.std(ddof=1 if unbiased else 0) + eps)
         advantages[indices] = centred
-    return Advantages(advantages, kept, tuple(flat))
+    return Advantages(advantages, informative, tuple(flat))
 
 
 Advantage = Literal["group_std", "group_mean", "leave_one_out"]
@@ -128,7 +130,7 @@ def group_samples(
     """
     pairs = list(zip(episodes, [e.reward for e in episodes] if rewards is None else rewards, strict=True))
     pairs = [(e, r) for e, r in pairs if e.learnable]
-    found = group_advantages(
+    advantages = group_advantages(
         [reward for _, reward in pairs],
         [e.group or e.task_id for e, _ in pairs],
         drop_zero_variance=drop_zero_variance,
@@ -136,16 +138,16 @@ def group_samples(
     )
     credits_ = _turns_of(pairs, KINDS[advantage]["scale"], by_turn)
     samples = []
-    for number, ((episode, _), value, kept) in enumerate(zip(pairs, found.values, found.kept, strict=True)):
+    for number, ((episode, _), value, usable) in enumerate(zip(pairs, advantages.values, advantages.kept, strict=True)):
         t = episode.tokens
         if (credit := credits_.get(number)) is not None:
             episode.tags[ADVANTAGE] = sum(credit.values) / max(1, len(credit.values))
             version = credit.oldest_version(episode)
-            if kept and version is not None and (oldest is None or version >= oldest):
+            if usable and version is not None and (oldest is None or version >= oldest):
                 samples += credit.samples(episode, number)
             continue
         episode.tags[ADVANTAGE] = float(value)  # for whoever reads the episode; the learner has its own
-        if kept and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
+        if usable and t is not None and t.sampled_count and (oldest is None or t.oldest_version >= oldest):
             own = number if t.restarts else None
             samples += [Sample.sampled(s.ids, s.loss_mask, s.logprobs, float(value), own) for s in t.segments()]
     return samples

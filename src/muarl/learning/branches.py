@@ -43,14 +43,16 @@ PRIOR = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The advantage of one episode's turns: ``values`` of its agent's turns from ``first`` on. Those before are another
-    episode's. ``shares``: of the same turns, what part of a flat rollout's weight they have: siblings share the weight
-    of the stretch before them, so that a group's sum of share * A * grad log pi is, on average, that of as many flat
-    rollouts as there are stems."""
+    """The advantage of one episode's turns."""
 
     first: int
+    """The first of its agent's turns that counts; those before are another episode's."""
     values: tuple[float, ...]
+    """Of its agent's turns from ``first`` on."""
     shares: tuple[float, ...]
+    """Of the same turns, what part of a flat rollout's weight they have: siblings share the weight of the stretch
+    before them, so that a group's sum of share * A * grad log pi is, on average, that of as many flat rollouts as there
+    are stems."""
 
     def divided(self, by: float) -> Credit:
         """The same with all advantages divided."""
@@ -62,9 +64,9 @@ class Credit:
         trace = episode.tokens
         assert trace is not None
         advantages, weights = [0.0] * len(trace), [0.0] * len(trace)
-        told = zip(self.values, self.shares, strict=True)
+        turn_credit = zip(self.values, self.shares, strict=True)
         for at, turn in [(at, turn) for at, turn in enumerate(episode.turns) if turn.span is not None][self.first :]:
-            value, share = next(told)
+            value, share = next(turn_credit)
             begin, end = turn.span or (0, 0)
             advantages[begin:end], weights[begin:end] = [value] * (end - begin), [share] * (end - begin)
             episode.turns[at] = replace(turn, advantage=value)
@@ -99,8 +101,8 @@ def turn_credits(
     stems = [n for n, e in enumerate(episodes) if BRANCH not in e.tags]
     for n, episode in enumerate(episodes):
         if BRANCH in episode.tags:
-            told: Mapping[str, object] = episode.tags[BRANCH]
-            branches[str(told["of"]), int(str(told["agent_turn"]))].append(n)
+            branch: Mapping[str, object] = episode.tags[BRANCH]
+            branches[str(branch["of"]), int(str(branch["agent_turn"]))].append(n)
     left: dict[int, list[tuple[int, list[int]]]] = {
         n: sorted((turn, own) for (of, turn), own in branches.items() if of == episodes[n].id) for n in stems
     }
@@ -135,9 +137,9 @@ def turn_credits(
                 siblings = [q, *(rewards[j] for j in own if j != i)]
                 credit(i, turn, [(turn, rewards[i], siblings, share)], m)
         credit(n, 0, stretches, m)
-    known = {episodes[n].id for n in stems}
+    stem_ids = {episodes[n].id for n in stems}
     for (of, turn), own in branches.items():
-        for i in own if of not in known else ():
+        for i in own if of not in stem_ids else ():
             credit(i, turn, [(turn, rewards[i], [rewards[j] for j in own if j != i], 1.0)], None)
     return [out[n] for n in range(len(episodes))]
 

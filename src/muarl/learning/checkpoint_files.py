@@ -42,11 +42,11 @@ _seen: set[tuple[str, int, int, str]] = set()
 
 def file_sum(path: Path) -> str:
     """SHA-256 of a file's content, read in pieces."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
         while piece := file.read(CHUNK):
-            found.update(piece)
-    return found.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def flush(path: Path) -> None:
@@ -58,16 +58,16 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def seal(folder: Path, known: Mapping[str, str] | None = None) -> None:
-    """Write the manifest of what is in a folder, everything flushed to the disk before it. ``known``: sums by name of
-    files that others have written, flushed and summed."""
-    known = known or {}
+def seal(folder: Path, sums_by_name: Mapping[str, str] | None = None) -> None:
+    """Write the manifest of what is in a folder, everything flushed to the disk before it. ``sums_by_name``: of files
+    that others have written, flushed and summed."""
+    sums_by_name = sums_by_name or {}
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     with ThreadPoolExecutor(THREADS) as pool:
-        sums = pool.map(lambda name: known.get(name) or _flushed_sum(folder / name), names)
+        sums = pool.map(lambda name: sums_by_name.get(name) or _flushed_sum(folder / name), names)
         files = {
-            name: {"bytes": (folder / name).stat().st_size, "sha256": found}
-            for name, found in zip(names, sums, strict=True)
+            name: {"bytes": (folder / name).stat().st_size, "sha256": digest}
+            for name, digest in zip(names, sums, strict=True)
         }
     text = json.dumps({"format": FORMAT, "files": files}, indent=1) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -94,7 +94,7 @@ def verify(
     if listed is None:
         return False
     waiting = []
-    for name, (size, wanted) in listed.items():
+    for name, (size, expected) in listed.items():
         if only is not None and not only(name):
             continue
         file = folder / name
@@ -108,12 +108,12 @@ def verify(
             raise CheckpointError(f"{file}: has {status.st_size:,} bytes, and {size:,} were written")
         if not stat.S_ISREG(status.st_mode):
             raise CheckpointError(f"{file}: is no plain file")
-        mark = str(file.absolute()), size, status.st_mtime_ns, wanted
+        mark = str(file.absolute()), size, status.st_mtime_ns, expected
         if contents and mark not in _seen:
-            waiting.append((file, wanted, mark))
+            waiting.append((file, expected, mark))
     with ThreadPoolExecutor(THREADS) as pool:
-        for (file, wanted, mark), found in zip(waiting, pool.map(_sum, [w[0] for w in waiting]), strict=True):
-            if found != wanted:
+        for (file, expected, mark), digest in zip(waiting, pool.map(_sum, [w[0] for w in waiting]), strict=True):
+            if digest != expected:
                 raise CheckpointError(f"{file}: its contents have changed (the SHA-256 sum differs)")
             _seen.add(mark)
     return True
@@ -138,14 +138,14 @@ def _read(folder: Path) -> dict[str, tuple[int, str]] | None:
             return None  # of a version of muarl that knows more
         if len(data["files"]) > MOST:
             raise ValueError(f"it lists {len(data['files']):,} files, and no checkpoint has more than {MOST:,}")
-        found = {str(name): (int(file["bytes"]), str(file["sha256"])) for name, file in data["files"].items()}
+        files = {str(name): (int(file["bytes"]), str(file["sha256"])) for name, file in data["files"].items()}
     except DataError as problem:
         raise CheckpointError(str(problem).rstrip(".")) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise CheckpointError(f"{path}: cannot be read: {problem!r}") from None
-    if any(name.startswith("/") or ".." in name.split("/") for name in found):
+    if any(name.startswith("/") or ".." in name.split("/") for name in files):
         raise CheckpointError(f"{path}: names files outside its own folder")
-    return found
+    return files
 
 
 WEIGHTS = "model.safetensors"
@@ -253,9 +253,9 @@ class WeightReader:
     """Reads rows of a checkpoint's weights without reading the rest. CheckpointError for what cannot be read."""
 
     def __init__(self, path: Path) -> None:
-        found = dict(stored_shapes(path))
-        self._files = {name: file for name, (file, _) in found.items()}
-        self.shapes = {name: shape for name, (_, shape) in found.items()}
+        stored = dict(stored_shapes(path))
+        self._files = {name: file for name, (file, _) in stored.items()}
+        self.shapes = {name: shape for name, (_, shape) in stored.items()}
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Tensor:
         """Rows ``start`` to ``stop`` of the tensor, in the stored type, on the CPU."""

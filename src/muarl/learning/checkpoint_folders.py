@@ -24,14 +24,14 @@ def list_checkpoints(root: Path) -> list[tuple[int, Path]]:
     """(step, folder) of the checkpoints under ``root``, oldest first; folders of other names are ignored."""
     if not Path(root).is_dir():
         return []
-    found = [(int(m[1]), p) for p in Path(root).iterdir() if p.is_dir() and (m := STEP.fullmatch(p.name))]
-    return sorted(found)
+    checkpoints = [(int(m[1]), p) for p in Path(root).iterdir() if p.is_dir() and (m := STEP.fullmatch(p.name))]
+    return sorted(checkpoints)
 
 
 def latest_checkpoint(root: Path) -> Path | None:
     """The newest checkpoint under ``root``, or None."""
-    found = list_checkpoints(root)
-    return found[-1][1] if found else None
+    checkpoints = list_checkpoints(root)
+    return checkpoints[-1][1] if checkpoints else None
 
 
 ADAPTER = "adapter_config.json"
@@ -74,5 +74,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 100 else f"{shown[:80]}..."
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:80]}..."

@@ -65,8 +65,8 @@ class Policy:
         tensors = StoredTensors(self.model.config, self.path, stored.shapes)
         for source in tensors.sources:
             made = tensors.convert(self.path, source, stored.read)
-            found = ((name, value) for name, value in made.items() if name in names)
-            yield from as_stored(found, family_of(self.model))
+            matching = ((name, value) for name, value in made.items() if name in names)
+            yield from as_stored(matching, family_of(self.model))
 
 
 def save_policy(
@@ -101,11 +101,11 @@ def saved_policy(
     """As ``save_policy``, with room to put more into the folder before it takes its place. ``weights``: what to store
     instead of the model's own parameters."""
     kind = dtype or next(model.parameters()).dtype
-    found = stored_weights(model, weights or model.named_parameters())
+    stored = stored_weights(model, weights or model.named_parameters())
     with whole_folder(path) as folder:
         write_config(folder, model.config, kind)
-        writer = WeightWriter(folder, {n: t.shape for n, t in found.items()}, kind)
-        for name, tensor in found.items():
+        writer = WeightWriter(folder, {n: t.shape for n, t in stored.items()}, kind)
+        for name, tensor in stored.items():
             writer.add(name, tensor)
         writer.finish()
         write_release(folder, tokenizer, notes)
@@ -159,10 +159,10 @@ def _read_model(path: Path, config: PretrainedConfig, dtype: torch.dtype | None)
     """The model with the folder's weights. CheckpointError if some of its tensors are not there."""
     kind: Any = model_class(config)
     with quiet_transformers():
-        model, told = kind.from_pretrained(
+        model, report = kind.from_pretrained(
             path, config=config, dtype=dtype or "auto", local_files_only=True, output_loading_info=True
         )
-    lacking = [*told["missing_keys"], *(str(entry[0]) for entry in told["mismatched_keys"])]
+    lacking = [*report["missing_keys"], *(str(entry[0]) for entry in report["mismatched_keys"])]
     if lacking:
         raise CheckpointError(
             f"{path}: the weights lack {sorted(lacking)[0]!r} ({len(lacking)} tensors in all), or it has another shape "
@@ -180,8 +180,8 @@ def check_policy(path: Path) -> PretrainedConfig:
         raise CheckpointError(f"{path}: no such checkpoint folder: give the path of a folder with config.json")
     support = check_kind(path)
     fields = read_json(path / "config.json")
-    found = dict(stored_shapes(path))
-    _check_depth(path, fields, found)
+    shapes = dict(stored_shapes(path))
+    _check_depth(path, fields, shapes)
     try:
         config = model_config(fields)
         model = empty_model(config)
@@ -192,7 +192,7 @@ def check_policy(path: Path) -> PretrainedConfig:
         raise CheckpointError(f"{path / 'config.json'}: not a valid {kind} configuration: {problem}") from problem
     _check_architecture(path, fields, model)
     if support is not None and support.path == "own":
-        _check_tensors(path, model, found)
+        _check_tensors(path, model, shapes)
     if not (path / "tokenizer.json").is_file():
         raise CheckpointError(f"{path / 'tokenizer.json'}: missing: copy the model's tokenizer files into the folder")
     for name in READ_BESIDES:
@@ -213,33 +213,33 @@ def _check_architecture(path: Path, fields: Mapping[str, Any], model: PreTrained
         )
 
 
-def _check_tensors(path: Path, model: PreTrainedModel, found: dict[str, tuple[Path, tuple[int, ...]]]) -> None:
+def _check_tensors(path: Path, model: PreTrainedModel, stored: dict[str, tuple[Path, tuple[int, ...]]]) -> None:
     """CheckpointError if a folder's tensors are not those of the model, by name and shape."""
     for name, parameter in as_stored(model.named_parameters(), family_of(model)):
-        if name not in found:
+        if name not in stored:
             raise CheckpointError(
                 f"{path}: the weights lack {name!r}: the checkpoint is incomplete, make or copy it again"
             )
-        file, shape = found.pop(name)
+        file, shape = stored.pop(name)
         if shape != tuple(parameter.shape):
             raise CheckpointError(
                 f"{file}: {name!r} has shape {shape}, but config.json asks for {tuple(parameter.shape)}: "
                 "config.json and weights are not of one model"
             )
-    found.pop("lm_head.weight", None)  # some writers store the tied matrix twice
-    if found:
-        name, (file, _) = next(iter(found.items()))
+    stored.pop("lm_head.weight", None)  # some writers store the tied matrix twice
+    if stored:
+        name, (file, _) = next(iter(stored.items()))
         raise CheckpointError(f"{file}: {name!r} is no part of the model that config.json describes")
 
 
-def _check_depth(path: Path, fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _check_depth(path: Path, fields: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
     """CheckpointError if config.json asks for more layers than there are weights of: a model of a billion layers would
     take all memory, even without weights."""
     asked = fields.get("num_hidden_layers")
     if not isinstance(asked, int):
         return
-    layers = {name.split(".")[2] for name in found if name.startswith("model.layers.")}
-    if asked > (len(layers) or len(found)):
+    layers = {name.split(".")[2] for name in stored if name.startswith("model.layers.")}
+    if asked > (len(layers) or len(stored)):
         lacking = next(n for n in range(len(layers) + 1) if str(n) not in layers)
         raise CheckpointError(
             f"{path}: the weights lack 'model.layers.{lacking}.' of the {asked:,} layers that config.json asks for: "

@@ -226,8 +226,8 @@ class ShardedLearner(Stepper):
         lora = self.config.lora
         if lora is None:
             return
-        found = self.adapter()
-        self._write(path, lambda: save_adapter(folder / FOLDER, found, lora) if self.rank == 0 else None)
+        adapter = self.adapter()
+        self._write(path, lambda: save_adapter(folder / FOLDER, adapter, lora) if self.rank == 0 else None)
 
     def load(self, path: Path) -> dict[str, Any]:
         """Continue from a checkpoint of any number of processes. Returns ``extra``. CheckpointError if it does not fit
@@ -248,8 +248,8 @@ class ShardedLearner(Stepper):
         if load_tokenizer(path).get_vocab() != self.tokenizer.get_vocab():
             raise CheckpointError(f"{path / 'tokenizer.json'}: is another tokenizer than the one in use")
         progress = LearnerProgress.parse(path, state.values, start)
-        found = [name for name in state.names if name.startswith(OPTIMIZER)]
-        self.optimizer.check((name.removeprefix(OPTIMIZER), state.shape(name)) for name in found)
+        moments = [name for name in state.names if name.startswith(OPTIMIZER)]
+        self.optimizer.check((name.removeprefix(OPTIMIZER), state.shape(name)) for name in moments)
         check_sums(path, contents=False)  # whoever asks for it has read it all
         if self.config.lora is None:
             return state, progress, None
@@ -344,9 +344,9 @@ class ShardedLearner(Stepper):
 
 def _most(number: int) -> int:
     """The largest of the processes' numbers. All must ask together."""
-    found = torch.tensor(number)
-    dist.all_reduce(found, dist.ReduceOp.MAX)
-    return int(found)
+    largest = torch.tensor(number)
+    dist.all_reduce(largest, dist.ReduceOp.MAX)
+    return int(largest)
 
 
 def _parameter(key: str) -> str:

@@ -21,13 +21,14 @@ _SPLITS_KNOWN = frozenset({"", "default", "gpt-2"})
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """What a GGUF file says of itself. ``quantisation``: its tensors' types, the most frequent first."""
+    """What a GGUF file says of itself."""
 
     architecture: str
     name: str
     license: str
     pre_tokenizer: str
     quantisation: tuple[str, ...]
+    """Its tensors' types, the most frequent first."""
 
 
 def describe_gguf(file: Path) -> GgufFile:
@@ -41,7 +42,7 @@ def describe_gguf(file: Path) -> GgufFile:
     try:
         reader = GGUFReader(file)
         kinds = Counter(tensor.tensor_type.name for tensor in reader.tensors)
-        told = GgufFile(
+        header = GgufFile(
             architecture=_text(reader, "general.architecture"),
             name=_text(reader, "general.name"),
             license=_text(reader, "general.license"),
@@ -50,9 +51,9 @@ def describe_gguf(file: Path) -> GgufFile:
         )
     except Exception as problem:  # whatever a damaged file makes the reader raise
         raise CheckpointError(f"{file}: is no whole GGUF file ({type(problem).__name__}: {problem})") from None
-    if not told.architecture:
+    if not header.architecture:
         raise CheckpointError(f"{file}: the field general.architecture, which says the model's family, is missing")
-    return told
+    return header
 
 
 def import_gguf(
@@ -76,7 +77,7 @@ def import_gguf(
     from muarl.learning.checkpoints import load_tokenizer, saved_policy
     from muarl.learning.release import CARD, ModelNotes
 
-    told = describe_gguf(file)
+    header = describe_gguf(file)
     place: dict[str, Any] = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -85,11 +86,11 @@ def import_gguf(
             config = AutoConfig.from_pretrained(**place)
             support_of(config, file)
             own: Any = load_tokenizer(tokenizer) if tokenizer else AutoTokenizer.from_pretrained(**place)
-            notice = "" if tokenizer else _split_as_learned(own.backend_tokenizer, told.pre_tokenizer)
+            notice = "" if tokenizer else _split_as_learned(own.backend_tokenizer, header.pre_tokenizer)
             quantised = AutoModelForCausalLM.from_pretrained(**place, dtype=torch.float32)
         except (ValueError, KeyError, NotImplementedError, ImportError, OSError) as problem:
             raise CheckpointError(
-                f"{file}: transformers cannot read this {told.architecture} model ({problem}). Get the model as a "
+                f"{file}: transformers cannot read this {header.architecture} model ({problem}). Get the model as a "
                 "Hugging Face folder instead"
             ) from problem
         plain = {k: v for k, v in config.to_dict().items() if k != "quantization_config"}
@@ -103,17 +104,17 @@ def import_gguf(
         raise CheckpointError(
             f"{file}: the tokenizer has more tokens than the model knows: give its own by --tokenizer"
         )
-    name = base or told.name or file.stem
-    with saved_policy(folder, model, own, notes=ModelNotes(base=name, license=told.license)) as staging:
-        (staging / CARD).write_text(_card(name, told), encoding="utf-8")
+    name = base or header.name or file.stem
+    with saved_policy(folder, model, own, notes=ModelNotes(base=name, license=header.license)) as staging:
+        (staging / CARD).write_text(_card(name, header), encoding="utf-8")
     return notice
 
 
-def _card(name: str, told: GgufFile) -> str:
-    license_line = f"license: {told.license}\n" if told.license else ""
+def _card(name: str, header: GgufFile) -> str:
+    license_line = f"license: {header.license}\n" if header.license else ""
     return (
         f"---\nlibrary_name: transformers\n{license_line}---\n\n# {name}, from a GGUF file\n\nThe weights are what "
-        f"the file's numbers ({', '.join(told.quantisation)}) stand for, written out by `muarl model`: those of the "
+        f"the file's numbers ({', '.join(header.quantisation)}) stand for, written out by `muarl model`: those of the "
         "quantised model, not those that it was made from.\n"
     )
 

@@ -96,12 +96,12 @@ def merged(base: Tensor, down: Tensor, up: Tensor, settings: LoraSettings) -> Te
 
 def merged_weights(model: nn.Module, settings: LoraSettings) -> Iterator[tuple[str, Tensor]]:
     """Every parameter of an adapted model under its Hugging Face name, adapters merged, one after another."""
-    found = dict(model.named_parameters())
+    parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, parameter in found.items():
+        for name, parameter in parameters.items():
             if is_adapter(name):
                 continue
-            down, up = (found.get(n) for n in adapter_names(name))
+            down, up = (parameters.get(n) for n in adapter_names(name))
             if down is None or up is None or plain_name(name) == name:
                 yield plain_name(name), parameter.detach()
             else:
@@ -120,8 +120,8 @@ def merged_in(model: nn.Module, adapter: Mapping[str, Tensor], settings: LoraSet
     try:
         with torch.no_grad():
             for name in adapter:
-                stem, found, _ = name.partition("lora_A.")
-                if not found:
+                stem, separator, _ = name.partition("lora_A.")
+                if not separator:
                     continue
                 down, up = (adapter[n] for n in adapter_names(f"{stem}base_layer.weight"))
                 base = own.get(f"{stem}weight")
@@ -137,13 +137,12 @@ def merged_in(model: nn.Module, adapter: Mapping[str, Tensor], settings: LoraSet
 
 @dataclass(frozen=True, slots=True)
 class AdaptedWeights:
-    """An ``AdapterWeights``: of a learner that trains an adapter, for samplers.
-
-    ``whole``: every parameter, adapters merged. ``adapter``: the adapter's matrices, by the adapted model's names.
-    """
+    """An ``AdapterWeights``: of a learner that trains an adapter, for samplers."""
 
     whole: Callable[[], Iterator[tuple[str, Tensor]]]
+    """Every parameter, adapters merged."""
     adapter: Callable[[], Mapping[str, Tensor]]
+    """The adapter's matrices, by the adapted model's names."""
     settings: LoraSettings
 
     def __call__(self) -> Iterator[tuple[str, Tensor]]:
@@ -174,10 +173,10 @@ def load_adapter(folder: Path, shapes: Mapping[str, torch.Size], settings: LoraS
         stored = load_file(folder / WEIGHTS)
     except (SafetensorError, OSError) as problem:
         raise CheckpointError(f"{folder / WEIGHTS}: cannot be read: {problem}") from problem
-    wanted = {_stored_name(name): name for name in shapes}
-    if stored.keys() != wanted.keys() or any(t.shape != shapes[wanted[n]] for n, t in stored.items()):
+    stored_names = {_stored_name(name): name for name in shapes}
+    if stored.keys() != stored_names.keys() or any(t.shape != shapes[stored_names[n]] for n, t in stored.items()):
         raise CheckpointError(f"{folder / WEIGHTS}: is the adapter of another model than the one being trained")
-    return {wanted[name]: tensor for name, tensor in stored.items()}
+    return {stored_names[name]: tensor for name, tensor in stored.items()}
 
 
 def _stored_name(name: str) -> str:

@@ -42,23 +42,25 @@ MAX_LOG_RATIO = 20.0
 
 @dataclass(frozen=True, slots=True)
 class LossOutput:
-    """``loss``: scalar with gradient. ``metrics``: detached scalars; see ``merge_metrics`` for how they combine."""
+    """What a loss gives."""
 
     loss: Tensor
+    """Scalar with gradient."""
     metrics: dict[str, Tensor]
+    """Detached scalars; see ``merge_metrics`` for how they combine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The global normalisers of one optimiser step: sum of the loss weights, and the number of sequences that carry
-    any. Computed over everything the step sees (all micro-batches, all processes).
-
-    ``episodes``: how many episodes those sequences are segments of; None: each is an episode by itself.
-    """
+    """The global normalisers of one optimiser step, computed over everything the step sees (all micro-batches, all
+    processes)."""
 
     weight: float
+    """Sum of the loss weights."""
     sequences: int
+    """The number of sequences that carry any."""
     episodes: int | None = None
+    """How many episodes those sequences are segments of; None: each is an episode by itself."""
 
     @classmethod
     def of(cls, weights: Tensor, sequences: Tensor, episodes: Tensor | None = None) -> Totals:

@@ -70,11 +70,11 @@ def unpack_samples(counts: Sequence[Sequence[Any]], tensors: Tensors) -> list[Sa
         Sample(
             _next(ids, length),
             _next(weights, length),
-            _next(logprobs, known),
+            _next(logprobs, logprob_count),
             next(advantages) if whole else _next(advantages, length),
             episode,
         )
-        for length, known, episode, whole in counts
+        for length, logprob_count, episode, whole in counts
     ]
 
 

@@ -32,16 +32,16 @@ number, stay below the peak of a pass through the model."""
 
 @dataclass(frozen=True, slots=True)
 class ScheduleConfig:
-    """How the learning rate moves over the optimiser's updates, as a factor of the base rate.
-
-    A linear warm-up over ``warmup_steps`` updates, then ``constant``; or ``linear``: constant until the last
-    ``decay_fraction`` of ``total_steps``, then falling linearly to ``final_factor``; or ``cosine`` from 1 to
-    ``final_factor`` between warm-up and ``total_steps``. ``total_steps`` must be known for the latter two.
-    """
+    """How the learning rate moves over the optimiser's updates, as a factor of the base rate."""
 
     kind: Literal["constant", "linear", "cosine"] = "constant"
+    """After a linear warm-up ``constant``; or ``linear``: constant until the last ``decay_fraction`` of
+    ``total_steps``, then falling linearly to ``final_factor``; or ``cosine`` from 1 to ``final_factor`` between warm-up
+    and ``total_steps``."""
     warmup_steps: int = 0
+    """Updates of the warm-up."""
     total_steps: int | None = None
+    """Must be known for ``linear`` and ``cosine``."""
     decay_fraction: float = 0.4
     final_factor: float = 0.0
 
@@ -72,18 +72,18 @@ def lr_factor(update: int, config: ScheduleConfig) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerConfig:
-    """Optimiser and learning rate.
-
-    ``kind`` "adamw", or "muon": Muon with ``muon_lr`` for the matrices inside the network, AdamW with ``lr`` for
-    embeddings, output matrix, norms and a mixture's experts. ``weight_decay`` is decoupled and spares embeddings, norms
-    and biases. ``max_grad_norm``: gradients are scaled down to this global norm (0: never)."""
+    """Optimiser and learning rate."""
 
     kind: Literal["adamw", "muon"] = "adamw"
+    """The rule: "adamw", or "muon": Muon with ``muon_lr`` for the matrices inside the network, AdamW with ``lr`` for
+    embeddings, output matrix, norms and a mixture's experts."""
     lr: float = 1e-6
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     weight_decay: float = 0.01
+    """Decoupled; it spares embeddings, norms and biases."""
     max_grad_norm: float = 1.0
+    """Gradients are scaled down to this global norm (0: never)."""
     muon_lr: float = 0.02
     muon_momentum: float = 0.95
     muon_steps: int = 5
@@ -281,8 +281,8 @@ class ScheduledOptimizer:
         full, _, optimizer = self._places[name]
         if entry == "step":
             return not shape and not isinstance(optimizer, Muon)
-        known = {"momentum"} if isinstance(optimizer, Muon) else {"exp_avg", "exp_avg_sq"}
-        return entry in known and shape == full.shape
+        entries = {"momentum"} if isinstance(optimizer, Muon) else {"exp_avg", "exp_avg_sq"}
+        return entry in entries and shape == full.shape
 
 
 def _batches(params: Sequence[nn.Parameter], size: int) -> Iterator[Sequence[nn.Parameter]]:

@@ -26,20 +26,20 @@ Strategy = Literal["sorted", "ffd"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One document.
-
-    ``ids`` [T]. ``weights`` [T]: loss weight of each id as something to predict, 0 for context; the first id has no
-    past, so its weight is ignored. ``logprobs`` [T]: the sampler's log-probabilities, read only where the weight is not
-    0 (empty for supervised samples). ``advantage``: of the whole document, or [T] of each id. ``episode``: samples of
-    one batch with the same number are segments of one episode, and together weigh what an episode does; None: an
-    episode by itself. ValueError if lengths differ.
-    """
+    """One document of T ids. ValueError if lengths differ."""
 
     ids: Sequence[int]
+    """[T]."""
     weights: Sequence[float]
+    """[T]: loss weight of each id as something to predict, 0 for context; the first id has no past, so its weight is
+    ignored."""
     logprobs: Sequence[float] = ()
+    """[T]: the sampler's log-probabilities, read only where the weight is not 0 (empty for supervised samples)."""
     advantage: float | Sequence[float] = 0.0
+    """Of the whole document, or [T] of each id."""
     episode: int | None = None
+    """Samples of one batch with the same number are segments of one episode, and together weigh what an episode does;
+    None: an episode by itself."""
 
     def __post_init__(self) -> None:
         if len(self.ids) == 0:
@@ -72,21 +72,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Samples and their targets, flattened sample by sample.
-
-    ``weights``, ``logprobs`` (0 where the samples have none), ``advantages`` float32 [n]; ``sequences`` int64 [n]:
-    index of the target's sample; ``starts``: where each sample's targets begin (length: samples + 1). ``episodes``
-    int64 [n]: which targets belong to one episode; None where every sample is an episode by itself.
-    """
+    """Samples and their n targets, flattened sample by sample."""
 
     samples: tuple[Sample, ...]
     weights: Tensor
+    """Float32 [n]."""
     logprobs: Tensor
+    """Float32 [n], 0 where the samples have none."""
     advantages: Tensor
+    """Float32 [n]."""
     sequences: Tensor
+    """Int64 [n]: index of the target's sample."""
     starts: tuple[int, ...]
+    """Where each sample's targets begin (length: samples + 1)."""
     has_logprobs: bool
     episodes: Tensor | None = None
+    """Int64 [n]: which targets belong to one episode; None where every sample is an episode by itself."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Batch:
@@ -96,13 +97,15 @@ class Batch:
         starts = [0]
         for sample in samples:
             all_weights = np.asarray(sample.weights, dtype=np.float32)
-            wanted = 1 + np.flatnonzero(all_weights[1:])
-            weights.append(all_weights[wanted])
-            told = np.asarray(sample.logprobs, dtype=np.float32) if len(sample.logprobs) else np.zeros_like(all_weights)
-            logprobs.append(told[wanted])
+            scored = 1 + np.flatnonzero(all_weights[1:])
+            weights.append(all_weights[scored])
+            all_logprobs = (
+                np.asarray(sample.logprobs, dtype=np.float32) if len(sample.logprobs) else np.zeros_like(all_weights)
+            )
+            logprobs.append(all_logprobs[scored])
             own = np.asarray(sample.advantage, dtype=np.float32)
-            advantages.append(own[wanted] if own.ndim else np.full(len(wanted), own))
-            starts.append(starts[-1] + len(wanted))
+            advantages.append(own[scored] if own.ndim else np.full(len(scored), own))
+            starts.append(starts[-1] + len(scored))
         counts = torch.tensor([b - a for a, b in pairwise(starts)], dtype=torch.int64)
         whole = torch.tensor(episode_numbers(samples), dtype=torch.int64)
         several = len(whole.unique()) < len(samples)
@@ -136,23 +139,23 @@ def episode_numbers(samples: Sequence[Sample]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One micro-batch, [R, L]: R rows of L tokens.
-
-    ``ids``; ``positions``: restarting at 0 with each document; ``documents``: index of the sample a token belongs to,
-    -1 for padding, which stands only at the ends of rows; ``targets``: bool, tokens whose log-probability is wanted,
-    never a document's first; ``index`` [targets.sum()]: for each target in row-major order its place in the batch's
-    flat vectors. ``tokens``: tokens that are not padding. ``packed``: some row holds several documents. ``layout``: how
-    to compute common beginnings once; None where ``pack`` was not asked to plan that.
-    """
+    """One micro-batch, [R, L]: R rows of L tokens."""
 
     ids: Tensor
     positions: Tensor
+    """Restarting at 0 with each document."""
     documents: Tensor
+    """Index of the sample a token belongs to, -1 for padding, which stands only at the ends of rows."""
     targets: Tensor
+    """Bool, tokens whose log-probability is asked for, never a document's first."""
     index: Tensor
+    """[targets.sum()]: for each target in row-major order its place in the batch's flat vectors."""
     tokens: int
+    """Tokens that are not padding."""
     packed: bool
+    """Some row holds several documents."""
     layout: Layout | None = None
+    """How to compute common beginnings once; None where ``pack`` was not asked to plan that."""
 
     @property
     def places(self) -> int:
@@ -234,20 +237,20 @@ def spread(batch: Batch, parts: int, subset: Sequence[int] | None = None, *, sha
     compute each; some are empty where there are few samples. ``share``: those that begin alike stay together."""
     chosen = range(len(batch.samples)) if subset is None else subset
     chosen = [i for i in chosen if batch.starts[i + 1] > batch.starts[i]]
-    found: list[list[int]] = [[] for _ in range(parts)]
+    shares: list[list[int]] = [[] for _ in range(parts)]
     if share and chosen:
         order, shared = common_prefixes([np.asarray(batch.samples[i].ids, dtype=np.int64) for i in chosen])
         sizes = np.array([len(batch.samples[chosen[at]].ids) for at in order]) - shared
         middles = np.cumsum(sizes) - sizes / 2
         for at, place in zip(order, middles * parts / sizes.sum(), strict=True):
-            found[min(parts - 1, int(place))].append(chosen[at])
-        return found
+            shares[min(parts - 1, int(place))].append(chosen[at])
+        return shares
     loads = [0] * parts
     for i in sorted(chosen, key=lambda i: (-len(batch.samples[i].ids), i)):
         lightest = loads.index(min(loads))
-        found[lightest].append(i)
+        shares[lightest].append(i)
         loads[lightest] += len(batch.samples[i].ids)
-    return found
+    return shares
 
 
 def idle_rows() -> Rows:
@@ -305,9 +308,9 @@ def _rectangle(batch: Batch, bins: list[list[int]], share: bool) -> Rows:
             ids[row, at:end] = torch.tensor(list(sample.ids), dtype=torch.int64)
             positions[row, at:end] = torch.arange(end - at)
             documents[row, at:end] = i
-            wanted = torch.tensor(list(sample.weights), dtype=torch.float32) != 0
-            wanted[0] = False
-            targets[row, at:end] = wanted
+            scored = torch.tensor(list(sample.weights), dtype=torch.float32) != 0
+            scored[0] = False
+            targets[row, at:end] = scored
             index.append(torch.arange(batch.starts[i], batch.starts[i + 1]))
             at = end
         tokens += at

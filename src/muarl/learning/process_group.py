@@ -29,18 +29,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ShardingConfig:
-    """Where and how a sharded learner's processes work.
-
-    ``device``: "cpu" (gloo), or "cuda" (NCCL; process number modulo the visible devices). ``offload_reference``: the
-    reference model's weights stay in CPU memory, and come to the device layer by layer. ``offload_optimizer``: so do
-    the trained weights, with gradients and the optimiser's state. ``deadline``: seconds that a process waits for the
-    others, in whatever they do together.
-    """
+    """Where and how a sharded learner's processes work."""
 
     device: Literal["cpu", "cuda"] = "cpu"
+    """Either "cpu" (gloo), or "cuda" (NCCL; process number modulo the visible devices)."""
     offload_reference: bool = False
+    """The reference model's weights stay in CPU memory, and come to the device layer by layer."""
     offload_optimizer: bool = False
+    """The trained weights stay there too, with gradients and the optimiser's state."""
     deadline: float = 1800.0
+    """Seconds that a process waits for the others, in whatever they do together."""
 
     def __post_init__(self) -> None:
         if not self.deadline > 0:
@@ -151,8 +149,8 @@ def agree(problem: Exception | None) -> None:
     for rank, other in enumerate(others):
         if other is not None:
             name, text, clear = other
-            told = text if clear else f"process {rank} of {len(others)}: {name}: {text}"
-            raise kinds.get(name, MuarlError)(told)
+            message = text if clear else f"process {rank} of {len(others)}: {name}: {text}"
+            raise kinds.get(name, MuarlError)(message)
 
 
 def _meet(store: dist.TCPStore, rank: int, world: int, deadline: float) -> None:

@@ -36,29 +36,34 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 @dataclass(frozen=True, slots=True)
 class ModelNotes:
-    """What a checkpoint's files say of how it came about.
-
-    ``thinking``: whether the model was trained to think first; ``earlier_thoughts``: as ``model.earlier_thoughts``.
-    ``chat_format`` and ``tool_text``: as in the section ``model``. ``start``: the folder that training began with,
-    whose generation settings are kept; ``base``: its name. ``methods``: (phase, words) for what training may be doing
-    when a checkpoint is written; ``method`` and ``step``: what it did last, and for how many steps. ``data``: what was
-    trained on. ``settings``: (name, value) of what else a reader should know;
-    ``scores``: (what was measured, the figure). ``license``: as model cards name it, empty where it is the base's.
-    """
+    """What a checkpoint's files say of how it came about."""
 
     thinking: bool = False
+    """Whether the model was trained to think first."""
     earlier_thoughts: EarlierThoughts = "family"
+    """As ``model.earlier_thoughts``."""
     chat_format: str = AUTO
+    """As in the section ``model``."""
     tool_text: ToolText | None = None
+    """As in the section ``model``."""
     start: Path | None = None
+    """The folder that training began with, whose generation settings are kept."""
     base: str = ""
+    """The name of ``start``."""
     methods: tuple[tuple[str, str], ...] = ()
+    """(phase, words) for what training may be doing when a checkpoint is written."""
     method: str = ""
+    """What it did last."""
     step: int | None = None
+    """For how many steps it did that."""
     data: str = ""
+    """What was trained on."""
     settings: tuple[tuple[str, str], ...] = ()
+    """(name, value) of what else a reader should know."""
     scores: tuple[tuple[str, str], ...] = ()
+    """(what was measured, the figure)."""
     license: str = ""
+    """As model cards name it, empty where it is the base's."""
 
     def at(self, progress: Mapping[str, Any]) -> ModelNotes:
         """The notes of a checkpoint with this progress: its ``phase`` and ``step``, as far as it says."""
@@ -74,10 +79,10 @@ def generation_settings(
     own: dict[str, Any] = {}
     if start is not None and (start / GENERATION).is_file():
         try:
-            found = read_json_object(start / GENERATION)
+            settings = read_json_object(start / GENERATION)
         except DataError:
-            found = {}  # a broken one is as good as none
-        own = {name: value for name, value in found.items() if _plain(value)}
+            settings = {}  # a broken one is as good as none
+        own = {name: value for name, value in settings.items() if _plain(value)}
     vocabulary = tokenizer.get_vocab()
     ids = [vocabulary[token] for token in ends if token in vocabulary]
     if ids and own.get("eos_token_id") is None:
@@ -187,8 +192,8 @@ def _about_template(family: Family, *, dropped: bool) -> str:
             "The chat template writes the turns; tools, calls and results are text in them, as muarl's chat format\n"
             '`text` has it (`CALL name(argument="value")`, a line each); `muarl serve` reads them as calls.'
         )
-    kept = "" if dropped or family.keeps or family.thinking == "never" else ", with thoughts of earlier turns kept"
-    return f"The chat template is the base's own; training followed it ({family.models}: `{family.name}`){kept}."
+    thoughts = "" if dropped or family.keeps or family.thinking == "never" else ", with thoughts of earlier turns kept"
+    return f"The chat template is the base's own; training followed it ({family.models}: `{family.name}`){thoughts}."
 
 
 def _cell(text: str) -> str:

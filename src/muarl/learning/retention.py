@@ -23,12 +23,14 @@ DAMAGED = "damaged-"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept: the ``last`` newest (None: all), the ``best`` by score, every one whose step is a multiple of
-    ``every`` (0: none for that)."""
+    """Which checkpoints are kept."""
 
     last: int | None = None
+    """The newest (None: all)."""
     best: int = 0
+    """The best by score."""
     every: int = 0
+    """Every one whose step is a multiple of this (0: none for that)."""
 
     def __post_init__(self) -> None:
         if self.last is not None and self.last < 1:
@@ -41,8 +43,8 @@ class Retention:
             return []
         scores = scores or {}
         ranked = sorted((s for s in steps if s in scores), key=lambda s: (scores[s], s), reverse=True)
-        kept = {*sorted(steps)[-self.last :], *ranked[: self.best]}
-        return sorted(s for s in steps if s not in kept and not (self.every and s % self.every == 0))
+        retained = {*sorted(steps)[-self.last :], *ranked[: self.best]}
+        return sorted(s for s in steps if s not in retained and not (self.every and s % self.every == 0))
 
 
 def newest_whole(root: Path) -> tuple[Path | None, list[CheckpointError]]:
@@ -77,18 +79,18 @@ def prune_checkpoints(
     root = Path(root)
     if not root.is_dir():
         return []
-    found = dict(list_checkpoints(root))
+    checkpoints = dict(list_checkpoints(root))
     pinned = {Path(p).resolve() for p in needed} | {p.resolve() for p in root.iterdir() if p.is_symlink()}
     gone = []
-    for step in retention.doomed(list(found), scores):
-        path = found[step]
+    for step in retention.doomed(list(checkpoints), scores):
+        path = checkpoints[step]
         if path.is_symlink() or path.resolve() in pinned or (path / PIN).exists():
             continue
         aside = root / f".{path.name}.gone"
         shutil.rmtree(aside, ignore_errors=True)
         os.replace(path, aside)
         gone.append(path)
-    newest = max(found, default=-1)
+    newest = max(checkpoints, default=-1)
     for path in root.glob(f"{DAMAGED}step-*"):
         number = path.name.removeprefix(f"{DAMAGED}step-").split("-")[0]
         if number.isdecimal() and int(number) <= newest:

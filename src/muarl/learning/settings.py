@@ -36,25 +36,28 @@ class LoraSettings:
 
 @dataclass(frozen=True, slots=True)
 class LearnerConfig:
-    """What a learner is told: optimiser, policy loss, and how much it computes at once.
-
-    ``token_budget``: places (rows x length) in one micro-batch: the memory knob. ``packing``: see ``packing.pack``.
-    ``entropy``: measure it over the loss tokens of policy steps. ``precision`` "bfloat16" computes in it, while the
-    weights that are trained stay as they are held (one process: as loaded; sharded: float32). ``recompute`` makes
-    activations again in the backward pass, which trades time for memory. ``lora``: train adapters only. ``seed``
-    orders the minibatches and begins the adapters. ``notes``: for the model cards of its checkpoints. ``start_kl``:
-    episodes of a policy step on which the divergence from the start weights is measured where it is not in the loss and
-    they are at hand (``Stepper._start_at_hand``); 0: none."""
+    """What a learner is told: optimiser, policy loss, and how much it computes at once."""
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     policy: PolicyLossConfig = field(default_factory=PolicyLossConfig)
     token_budget: int = 16384
+    """Places (rows x length) in one micro-batch: the memory knob."""
     packing: Strategy = "sorted"
+    """See ``packing.pack``."""
     row_length: int | None = None
     entropy: bool = True
+    """Measure it over the loss tokens of policy steps."""
     precision: Precision = "float32"
+    """What it computes in; the weights that are trained stay as they are held (one process: as loaded; sharded:
+    float32)."""
     recompute: bool = False
+    """Make activations again in the backward pass, which trades time for memory."""
     lora: LoraSettings | None = None
+    """Train adapters only."""
     seed: int = 0
+    """Orders the minibatches and begins the adapters."""
     start_kl: int = 0
+    """Episodes of a policy step on which the divergence from the start weights is measured where it is not in the loss
+    and they are at hand (``Stepper._start_at_hand``); 0: none."""
     notes: ModelNotes = field(default_factory=ModelNotes)
+    """For the model cards of its checkpoints."""

@@ -70,18 +70,18 @@ class OwnWeights:
         """See ``ShardedWeights``."""
         check_policy(folder)
         theirs = WeightReader(folder).shapes
-        known = all(theirs.get(name) == tuple(shape) for name, shape in self.shapes.items())
-        if not known or theirs.keys() - self.shapes.keys() - {"lm_head.weight"}:
+        same = all(theirs.get(name) == tuple(shape) for name, shape in self.shapes.items())
+        if not same or theirs.keys() - self.shapes.keys() - {"lm_head.weight"}:
             raise CheckpointError(f"{folder / 'config.json'}: describes another model than the one being trained")
 
     def read(self, folder: Path, held: Mapping[str, Tensor]) -> None:
         """See ``ShardedWeights``."""
-        found = WeightReader(folder)
+        reader = WeightReader(folder)
         for name in self._names:
             rows, mine = shards.rows_of(held[name]), [(name, shards.local(held[name]))]
             for part, value in as_stored(mine, self._family, rows.start):
                 whole = part != name  # an expert of this process's own, and not rows of a tensor
-                value.copy_(found.read(part) if whole else found.read(part, rows.start, rows.stop))
+                value.copy_(reader.read(part) if whole else reader.read(part, rows.start, rows.stop))
 
     def groups(self) -> Iterator[tuple[str, ...]]:
         """See ``ShardedWeights``."""
@@ -114,14 +114,14 @@ class ConvertedWeights:
 
     def read(self, folder: Path, held: Mapping[str, Tensor]) -> None:
         """See ``ShardedWeights``."""
-        found = WeightReader(folder)
-        for source in self._tensors.plan(folder, found.shapes):
+        reader = WeightReader(folder)
+        for source in self._tensors.plan(folder, reader.shapes):
             if source.same:
                 (stored,), (name,) = source.stored, source.made
                 rows = shards.rows_of(held[name])
-                shards.local(held[name]).copy_(found.read(stored, rows.start, rows.stop))
+                shards.local(held[name]).copy_(reader.read(stored, rows.start, rows.stop))
                 continue
-            for name, value in self._tensors.convert(folder, source, found.read).items():
+            for name, value in self._tensors.convert(folder, source, reader.read).items():
                 rows = shards.rows_of(held[name])
                 shards.local(held[name]).copy_(value[rows.start : rows.stop])
 
@@ -254,12 +254,12 @@ class ShardedModel:
 
     def sums(self) -> dict[str, int]:
         """This process's part of the base model's ``fingerprint``."""
-        found = {}
+        sums = {}
         for name, parameter in self.parameters.items():
             if not is_adapter(name):
                 rows, part = shards.rows_of(parameter), shards.local(parameter)
-                found[plain_name(name)] = tensor_sum(plain_name(name), part, rows.start * parameter.shape[1:].numel())
-        return found
+                sums[plain_name(name)] = tensor_sum(plain_name(name), part, rows.start * parameter.shape[1:].numel())
+        return sums
 
     def forget(self) -> None:
         """Give back what a forward pass without a backward pass left gathered."""

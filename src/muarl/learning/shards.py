@@ -15,11 +15,14 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class ShardRows:
-    """The rows ``start`` to ``stop`` of a tensor of shape ``whole``."""
+    """Some rows of a tensor."""
 
     start: int
+    """The first row."""
     stop: int
+    """The row after the last."""
     whole: torch.Size
+    """Shape of the whole tensor."""
 
 
 def is_sharded(tensor: Tensor) -> bool:

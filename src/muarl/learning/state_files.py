@@ -82,10 +82,12 @@ OPTIMIZER = "optimizer/"
 
 @dataclass(frozen=True, slots=True)
 class TrainerState:
-    """What resuming needs beyond the weights: ``tensors`` by name, and ``values`` that JSON can hold."""
+    """What resuming needs beyond the weights."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name."""
     values: Mapping[str, Any] = field(default_factory=dict)
+    """What JSON can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class LearnerProgress:
         something else than ``start`` (None: not checked)."""
         try:
             states = values["random"]
-            found = cls(
+            progress = cls(
                 int(values["version"]),
                 int(values["updates"]),
                 parse_random(states["learner"]),
@@ -153,12 +155,12 @@ class LearnerProgress:
             )
         except (KeyError, TypeError, ValueError) as problem:
             raise CheckpointError(f"{path / VALUES}: malformed: {problem!r}") from problem
-        if start is not None and found.start != start:
+        if start is not None and progress.start != start:
             raise CheckpointError(
                 f"{path / VALUES}: reference: the run's reference model was another one: resume from the same start "
                 "checkpoint that the run began with"
             )
-        return found
+        return progress
 
 
 class StateReader:

@@ -36,11 +36,12 @@ from muarl.models.path import ModelPath
 
 @dataclass(frozen=True, slots=True)
 class TokenScores:
-    """``logprobs`` float32 [n], with gradient where enabled; ``entropy`` float32 [n] in nats, detached, or None.
-    In row-major order of the rows' targets."""
+    """Of n targets, in row-major order of the rows' targets."""
 
     logprobs: Tensor
+    """Float32 [n], with gradient where enabled."""
     entropy: Tensor | None
+    """Float32 [n] in nats, detached, or None."""
 
 
 def selected_logprobs(

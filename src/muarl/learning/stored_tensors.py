@@ -22,19 +22,21 @@ from muarl.models.configs import empty_model, quiet_transformers
 
 @dataclass(frozen=True, slots=True)
 class TensorSource:
-    """The tensors ``stored`` of a checkpoint make the tensors ``made`` of the model, all of them together. ``same``: it
-    is one tensor, which only its name may tell from the model's."""
+    """Some tensors of a checkpoint, and what they make of the model, all of them together."""
 
     stored: tuple[str, ...]
+    """Names of the checkpoint's tensors."""
     made: tuple[str, ...]
+    """Names of the model's."""
     same: bool
+    """It is one tensor, which only its name may tell from the model's."""
 
 
 class StoredTensors:
     """Conversions between the tensors of one model (its parameters, tied ones once, and the buffers that belong to it)
     and those of checkpoints. ``folder``: the checkpoint whose names ``revert`` writes."""
 
-    def __init__(self, config: PretrainedConfig, folder: Path, found: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, config: PretrainedConfig, folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
         from transformers.conversion_mapping import get_model_conversion_mapping
 
         model: Any = empty_model(config)
@@ -44,7 +46,7 @@ class StoredTensors:
         buffers = {name: value for name, value in self._state.items() if id(value) not in held}
         self._empty: dict[str, Tensor] = {**named, **buffers}
         self._rules: Any = get_model_conversion_mapping(self.model)
-        self.sources = self.plan(folder, found)
+        self.sources = self.plan(folder, shapes)
         # As from_pretrained keeps it: the way back is that of the rules that applied.
         self.model._weight_conversions = [rule for rule in self._rules if rule.was_used()]
 
@@ -53,16 +55,16 @@ class StoredTensors:
         """Of all the model's tensors."""
         return list(self._empty)
 
-    def plan(self, folder: Path, found: Mapping[str, tuple[int, ...]]) -> list[TensorSource]:
+    def plan(self, folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[TensorSource]:
         """What makes what, of a checkpoint with tensors of these shapes. CheckpointError if some of the model's are not
         made, or have another shape. What the model has no place for is left out."""
         sources: list[TensorSource] = []
-        for target, (stored, converted) in self._targets(found).items():
+        for target, (stored, converted) in self._targets(shapes).items():
             if not converted:
-                self._compare(folder, target, found[stored[0]])
+                self._compare(folder, target, shapes[stored[0]])
                 sources.append(TensorSource((stored[0],), (target,), True))
                 continue
-            empty = {name: torch.empty(found[name], device="meta") for name in stored}
+            empty = {name: torch.empty(shapes[name], device="meta") for name in stored}
             made = self._convert(folder, empty, "meta")
             sources.append(TensorSource(tuple(stored), tuple(made), False))
         lacking = self._empty.keys() - {name for source in sources for name in source.made}
@@ -88,13 +90,13 @@ class StoredTensors:
 
     def shapes(self) -> dict[str, torch.Size]:
         """Of the tensors that ``revert`` gives, source after source."""
-        found: dict[str, torch.Size] = {}
+        shapes: dict[str, torch.Size] = {}
         for source in self.sources:
             made = {name: torch.empty(self._empty[name].shape, device="meta") for name in source.made}
-            found |= {name: tensor.shape for name, tensor in self.revert(source, made).items()}
-        return found
+            shapes |= {name: tensor.shape for name, tensor in self.revert(source, made).items()}
+        return shapes
 
-    def _targets(self, found: Iterable[str]) -> dict[str, tuple[list[str], bool]]:
+    def _targets(self, stored_names: Iterable[str]) -> dict[str, tuple[list[str], bool]]:
         """For each tensor of the model that one or more of the checkpoint's begin to make: these, and whether more is
         to be done with them than naming them."""
         from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
@@ -103,7 +105,7 @@ class StoredTensors:
         converters = [rule for rule in self._rules if isinstance(rule, WeightConverter)]
         prefix = self.model.base_model_prefix
         targets: dict[str, tuple[list[str], bool]] = {}
-        for stored in sorted(found):
+        for stored in sorted(stored_names):
             target, pattern = rename_source_key(stored, renamings, converters, prefix, self._state)
             if target not in self._state and stored in self._state:
                 target, pattern = rename_source_key(stored, [], [], prefix, self._state)
@@ -117,13 +119,13 @@ class StoredTensors:
 
         how = LoadStateDictConfig(device_map={"": device}, dtype=torch.float32, weight_mapping=self._rules)
         with quiet_transformers():
-            told, _ = convert_and_load_state_dict_in_model(self.model, dict(stored), how)
-        for name, shape, _ in told.mismatched_keys:
+            report, _ = convert_and_load_state_dict_in_model(self.model, dict(stored), how)
+        for name, shape, _ in report.mismatched_keys:
             self._compare(folder, name, tuple(shape))
-        if told.conversion_errors:
-            first = next(iter(told.conversion_errors.values()))
+        if report.conversion_errors:
+            first = next(iter(report.conversion_errors.values()))
             raise CheckpointError(f"{folder}: {min(stored)!r} and others do not make a tensor of the model: {first}")
-        made = [name for name in self._empty if name not in told.missing_keys]
+        made = [name for name in self._empty if name not in report.missing_keys]
         return {name: self._take(name) for name in made}
 
     def _take(self, name: str) -> Tensor:
@@ -136,9 +138,9 @@ class StoredTensors:
         return value
 
     def _compare(self, folder: Path, name: str, shape: tuple[int, ...]) -> None:
-        wanted = tuple(self._empty[name].shape)
-        if shape != wanted:
+        expected = tuple(self._empty[name].shape)
+        if shape != expected:
             raise CheckpointError(
-                f"{folder}: {name!r} has shape {shape}, but config.json asks for {wanted}: config.json and weights are "
-                "not of one model"
+                f"{folder}: {name!r} has shape {shape}, but config.json asks for {expected}: config.json and weights "
+                "are not of one model"
             )

@@ -26,20 +26,20 @@ def main(connection: socket.socket, rank: int) -> None:
             call, tensors = hear(connection)
         except (EOFError, OSError):
             break
-        found: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         try:
             if call["method"] == "start":
                 learner = _start(call["argument"], rank)
                 result: Any = learner.names
             else:
-                result, found = _serve(learner, call["method"], call["argument"], tensors)
+                result, outputs = _serve(learner, call["method"], call["argument"], tensors)
             answer = {"kind": "done", "result": result, "version": learner.version}
         except Exception as problem:
             kind = type(problem).__name__
             text = str(problem) if kind in ERRORS else traceback.format_exc(limit=-4)
             answer = {"kind": kind, "result": text, "version": 0}
         try:
-            say(connection, answer, found)
+            say(connection, answer, outputs)
         except OSError:
             break
     # Without saying goodbye to the group: another process may be gone already.
@@ -47,7 +47,7 @@ def main(connection: socket.socket, rank: int) -> None:
     os._exit(0)
 
 
-def _start(told: dict[str, Any], rank: int) -> Any:
+def _start(start: dict[str, Any], rank: int) -> Any:
     import torch
 
     from muarl.basics.errors import InfrastructureError
@@ -55,22 +55,22 @@ def _start(told: dict[str, Any], rank: int) -> Any:
     from muarl.learning.messages import SETTINGS, SHARDING
     from muarl.learning.process_group import use_loopback, versions
 
-    if told["versions"] != versions():
+    if start["versions"] != versions():
         raise InfrastructureError(
-            f"this process runs {versions()}, but the one that started it {told['versions']}",
+            f"this process runs {versions()}, but the one that started it {start['versions']}",
             boundary="learner",
             retryable=False,
         )
-    if told["threads"] is not None:
-        torch.set_num_threads(told["threads"])
+    if start["threads"] is not None:
+        torch.set_num_threads(start["threads"])
     use_loopback()
     return ShardedLearner(
-        Path(told["checkpoint"]),
-        SETTINGS.validate_python(told["settings"]),
-        SHARDING.validate_python(told["sharding"]),
+        Path(start["checkpoint"]),
+        SETTINGS.validate_python(start["settings"]),
+        SHARDING.validate_python(start["sharding"]),
         rank=rank,
-        world=told["world"],
-        address=told["address"],
+        world=start["world"],
+        address=start["address"],
     )
 
 

@@ -198,9 +198,10 @@ class MultiProcessLearner:
 
 
 class _Answer(NamedTuple):
-    """What a process answered. ``kind``: see ``messages``, or "lost"."""
+    """What a process answered."""
 
     kind: str
+    """See ``messages``, or "lost"."""
     result: Any
     version: int
     tensors: Tensors

@@ -86,10 +86,10 @@ def remaking(like: Tensor) -> Iterator[Make]:
             return tensor
         return entry[1:]
 
-    def give(kept: Any) -> Tensor:
-        if isinstance(kept, Tensor):
-            return kept
-        function, inputs = kept
+    def give(saved: Any) -> Tensor:
+        if isinstance(saved, Tensor):
+            return saved
+        function, inputs = saved
         with torch.no_grad():
             return function(*inputs)
 

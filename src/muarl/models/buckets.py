@@ -99,8 +99,8 @@ class SharedWeights:
     @classmethod
     def like(cls, named: Iterable[Named]) -> SharedWeights:
         """New memory with room for these tensors, and a copy of them in it. OSError if there is too little memory."""
-        given = list(named)
-        empty = Bucket(layout(given), torch.empty(0))
+        tensors = list(named)
+        empty = Bucket(layout(tensors), torch.empty(0))
         descriptor = _unnamed_file()
         try:
             os.ftruncate(descriptor, size_of(empty.entries) or 1)
@@ -108,7 +108,7 @@ class SharedWeights:
         except BaseException:
             os.close(descriptor)
             raise
-        made.write(given)
+        made.write(tensors)
         return made
 
     @property

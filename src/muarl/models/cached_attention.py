@@ -117,13 +117,16 @@ more than earlier ones, and neither time nor masks should grow with positions th
 
 @dataclass(frozen=True, slots=True)
 class VisibleSpan:
-    """What columns ``first`` to ``end`` of a rectangle of new tokens see: of the first ``span`` positions those up to
-    ``reach`` [n, columns]."""
+    """What some columns of a rectangle of new tokens see."""
 
     first: int
+    """The first of the columns."""
     end: int
+    """The column after the last."""
     span: int
+    """Positions of which they see some."""
     reach: Tensor
+    """[n, columns]: up to which of them."""
 
     def mask(self, groups: int, dtype: torch.dtype) -> Tensor:
         """What is added to scores [n, 1, groups * columns, span]: 0 up to a column's reach, -inf beyond."""

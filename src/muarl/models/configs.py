@@ -58,19 +58,19 @@ def _floats(value: Any) -> Any:
 
 def causal_class(config: PretrainedConfig) -> type[PreTrainedModel] | None:
     """The class that computes such a model as a causal language model; None if there is none."""
-    found = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
-    return cast("type[PreTrainedModel] | None", found[0] if isinstance(found, tuple) else found)
+    architecture = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    return cast("type[PreTrainedModel] | None", architecture[0] if isinstance(architecture, tuple) else architecture)
 
 
 def model_class(config: PretrainedConfig) -> type[PreTrainedModel]:
     """``causal_class``, or CheckpointError."""
-    found = causal_class(config)
-    if found is None or not found.__name__.endswith(("ForCausalLM", "LMHeadModel")):
+    architecture = causal_class(config)
+    if architecture is None or not architecture.__name__.endswith(("ForCausalLM", "LMHeadModel")):
         raise CheckpointError(
             f"model_type {config.model_type!r} is no causal language model to transformers {transformers.__version__}: "
             "choose one that is, or the text model of this family"
         )
-    return found
+    return architecture
 
 
 def _with_older_names(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,8 +38,7 @@ FUSE_BELOW = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a model. ``groups`` is query heads per key/value head. ``head_norms``: query and key heads are
-    normed. ``top_k``: experts of a token, in layers that are mixtures; ``normalised``: their shares add up to 1."""
+    """The sizes of a model. ``groups`` is query heads per key/value head."""
 
     layers: int
     width: int
@@ -50,8 +49,11 @@ class Shape:
     vocab: int
     epsilon: float
     head_norms: bool = True
+    """Query and key heads are normed."""
     top_k: int = 0
+    """Experts of a token, in layers that are mixtures."""
     normalised: bool = False
+    """The shares of a token's experts add up to 1."""
 
     @property
     def groups(self) -> int:

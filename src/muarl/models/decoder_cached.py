@@ -255,10 +255,10 @@ def prefill(
         for part in spans:
             asked = query[:, part.first : part.end].permute(0, 2, 3, 1, 4).reshape(n, kv, -1, dim)
             seen = part.mask(groups, x.dtype) if mask is None else mask
-            found = F.scaled_dot_product_attention(
+            attended = F.scaled_dot_product_attention(
                 asked, keys[:, :, : part.span], values[:, :, : part.span], attn_mask=seen, scale=1.0
             )
-            pieces.append(found.view(n, kv, groups, -1, dim).permute(0, 3, 1, 2, 4).flatten(2))
+            pieces.append(attended.view(n, kv, groups, -1, dim).permute(0, 3, 1, 2, 4).flatten(2))
         mixed = (pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)).reshape(n * longest, shape.heads * dim)
         if not dense:
             mixed = mixed.index_select(0, packed)
@@ -312,10 +312,10 @@ def prefill_directly(
     slots, starts = slots.contiguous(), starts.contiguous()
     row = torch.arange(len(lengths)).repeat_interleave(lengths)
     column = torch.arange(int(ends[-1])) - (ends - lengths)[row]
-    told = torch.stack((torch.cat(list(tokens)), row, column)).to(weights.device)
+    layout = torch.stack((torch.cat(list(tokens)), row, column)).to(weights.device)
     offsets = torch.cat((ends.new_zeros(1), ends)).to(weights.device)
-    places, positions = slots[told[1]], starts[told[1]] + told[2]
-    x = F.embedding(told[0], weights.embedding)
+    places, positions = slots[layout[1]], starts[layout[1]] + layout[2]
+    x = F.embedding(layout[0], weights.embedding)
     normed = fused.norm(x, weights.layers[0].before_attention, weights.shape.epsilon)
     last = weights.shape.layers - 1
     for number in range(weights.shape.layers):

@@ -109,8 +109,8 @@ def norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
 
 def add_norm(x: Tensor, y: Tensor, gain: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     """x + y, in x's type, and its RMSNorm in the type that products compute in."""
-    found = _AddNorm.apply(x.contiguous(), y.contiguous(), gain, epsilon, computed_in(x))
-    return cast(tuple[Tensor, Tensor], found)
+    outputs = _AddNorm.apply(x.contiguous(), y.contiguous(), gain, epsilon, computed_in(x))
+    return cast(tuple[Tensor, Tensor], outputs)
 
 
 class _Turn(torch.autograd.Function):

@@ -51,9 +51,9 @@ def keep(
 
 def _pieces(programs: int, positions: int, most: int) -> tuple[int, int]:
     """Into how many pieces of how many positions to divide, where there are so many programs for each."""
-    wanted = max(1, min(PROGRAMS // max(programs, 1), -(-positions // LEAST), most))
+    pieces = max(1, min(PROGRAMS // max(programs, 1), -(-positions // LEAST), most))
     blocks = -(-positions // LEAST)
-    size = -(-blocks // wanted) * LEAST
+    size = -(-blocks // pieces) * LEAST
     return -(-positions // size), size
 
 

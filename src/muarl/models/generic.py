@@ -81,8 +81,8 @@ class GenericPath:
         targets = ids.reshape(-1)[chosen]
         with adapters_off(self.model) if is_base_only() else nullcontext():
             self._scores.look()
-            wanted = self._equally_many(ids, list(_rectangles(ids, own)) if chosen.numel() else [])
-            hidden = torch.cat([self._hidden(rows) for rows in wanted])
+            rectangles = self._equally_many(ids, list(_rectangles(ids, own)) if chosen.numel() else [])
+            hidden = torch.cat([self._hidden(rows) for rows in rectangles])
             return self._scores.logprobs(hidden.index_select(0, places), targets, temperature, entropy)
 
     def _equally_many(self, ids: Tensor, rectangles: list[Tensor]) -> list[Tensor]:

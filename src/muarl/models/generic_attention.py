@@ -31,11 +31,12 @@ Span = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """Which keys each query sees. ``spans``: of consecutive queries; ``mask``: a span's, [rows, 1, queries, keys], True
-    where a key is seen."""
+    """Which keys each query sees."""
 
     spans: tuple[Span, ...]
+    """Of consecutive queries."""
     mask: Callable[[int, int, int, int], Tensor]
+    """A span's, [rows, 1, queries, keys], True where a key is seen."""
 
 
 def keep_linear(model: nn.Module) -> None:
@@ -68,7 +69,7 @@ def seen(
         return None
 
     def mask(first: int, last: int, low: int, high: int) -> Tensor:
-        found = sdpa_mask(
+        result = sdpa_mask(
             batch_size=batch_size,
             q_length=last - first,
             kv_length=high - low,
@@ -80,7 +81,7 @@ def seen(
             use_vmap=use_vmap,
             device=device,
         )
-        return cast(Tensor, found)
+        return cast(Tensor, result)
 
     if q_length <= ROWS:
         return Seen(((0, q_length, 0, kv_length),), mask)
@@ -126,36 +127,36 @@ def attention(
     if attention_mask is None and softcap is None and s_aux is None:
         mixed = _fused(query, key, value, scale)
     else:
-        told = attention_mask or _causal(query.shape[2], key.shape[2], query.device)
+        visible = attention_mask or _causal(query.shape[2], key.shape[2], query.device)
         kind = value.dtype
         if torch.is_autocast_enabled(query.device.type):
             kind = torch.get_autocast_dtype(query.device.type)
         query, key, value = query.to(kind), key.to(kind), value.to(kind)
-        mixed = cast(Tensor, _InParts.apply(query, key, value, s_aux, told, scale, softcap))
+        mixed = cast(Tensor, _InParts.apply(query, key, value, s_aux, visible, scale, softcap))
     return mixed.transpose(1, 2).contiguous(), None
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
     """Causal attention by PyTorch's kernels, which want queries, keys and values of one width."""
-    width, given = max(query.shape[-1], value.shape[-1]), value.shape[-1]
+    width, value_width = max(query.shape[-1], value.shape[-1]), value.shape[-1]
     query, key, value = (x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1])) for x in (query, key, value))
     mixed = F.scaled_dot_product_attention(
         query, key, value, is_causal=query.shape[2] > 1, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
     )
-    return mixed[..., :given]
+    return mixed[..., :value_width]
 
 
 class _InParts(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        query, key, value, sinks, told, scale, softcap = inputs
+        query, key, value, sinks, visible, scale, softcap = inputs
         out = query.new_empty(*query.shape[:3], value.shape[-1])
-        for first, last, low, high in _pieces(told, query):
+        for first, last, low, high in _pieces(visible, query):
             keys, values = key[:, :, low:high], value[:, :, low:high]
-            mask = told.mask(first, last, low, high)
+            mask = visible.mask(first, last, low, high)
             out[:, :, first:last] = _attend(query[:, :, first:last], keys, values, sinks, mask, scale, softcap)
         ctx.save_for_backward(query, key, value, sinks)
-        ctx.told, ctx.scale, ctx.softcap = told, scale, softcap
+        ctx.visible, ctx.scale, ctx.softcap = visible, scale, softcap
         return out
 
     @staticmethod
@@ -164,8 +165,8 @@ class _InParts(torch.autograd.Function):
         query, key, value, sinks = ctx.saved_tensors
         slope = torch.empty_like(query)
         sums = [torch.zeros_like(x, dtype=torch.float32) for x in (key, value, *([] if sinks is None else [sinks]))]
-        for first, last, low, high in _pieces(ctx.told, query):
-            mask = ctx.told.mask(first, last, low, high)
+        for first, last, low, high in _pieces(ctx.visible, query):
+            mask = ctx.visible.mask(first, last, low, high)
             own, keys, values = (
                 x.detach().requires_grad_()
                 for x in (query[:, :, first:last], key[:, :, low:high], value[:, :, low:high])
@@ -173,20 +174,20 @@ class _InParts(torch.autograd.Function):
             sink = None if sinks is None else sinks.detach().requires_grad_()
             with torch.enable_grad():
                 mixed = _attend(own, keys, values, sink, mask, ctx.scale, ctx.softcap)
-            wanted = [x for x in (own, keys, values, sink) if x is not None]
-            found = torch.autograd.grad(mixed, wanted, grads[0][:, :, first:last])
-            slope[:, :, first:last] = found[0]
-            sums[0][:, :, low:high] += found[1]
-            sums[1][:, :, low:high] += found[2]
+            differentiable = [x for x in (own, keys, values, sink) if x is not None]
+            gradients = torch.autograd.grad(mixed, differentiable, grads[0][:, :, first:last])
+            slope[:, :, first:last] = gradients[0]
+            sums[0][:, :, low:high] += gradients[1]
+            sums[1][:, :, low:high] += gradients[2]
             if sinks is not None:
-                sums[2] += found[3]
+                sums[2] += gradients[3]
         ours = [total.to(x.dtype) for total, x in zip(sums, (key, value, sinks), strict=False)]
         return slope, *ours, *([None] if sinks is None else []), None, None, None
 
 
-def _pieces(told: Seen, query: Tensor) -> Iterator[Span]:
+def _pieces(visible: Seen, query: Tensor) -> Iterator[Span]:
     """The spans, cut so that none has more than ``SCORES`` scores."""
-    for first, last, low, high in told.spans:
+    for first, last, low, high in visible.spans:
         rows = max(1, SCORES // (query.shape[0] * query.shape[1] * (high - low)))
         for at in range(first, last, rows):
             yield at, min(at + rows, last), low, high

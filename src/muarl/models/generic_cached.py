@@ -28,18 +28,20 @@ CACHE_NAMES = ("past_key_values", "cache")
 
 @dataclass(slots=True)
 class _Row:
-    """The cache of one slot, or of several that decode together; ``length``: tokens in it, padding included."""
+    """The cache of one slot, or of several that decode together."""
 
     cache: Any
     length: int = 0
+    """Tokens in it, padding included."""
 
 
 @dataclass(slots=True)
 class _Together:
-    """Slots whose caches are one: the shorter rows have ``pads`` padded tokens in front."""
+    """Slots whose caches are one."""
 
     slots: tuple[int, ...]
     pads: list[int]
+    """Padded tokens in front of the shorter rows."""
     row: _Row
 
     @property
@@ -107,13 +109,13 @@ class CachedGeneric:
         return torch.cat([self._logits(self._at(slot, length), ids, [length]) for ids, slot, length in each])
 
     def _decode_together(self, tokens: Tensor, slots: tuple[int, ...], lengths: list[int]) -> Tensor:
-        found = self._together
-        if found is None or found.slots != slots or found.lengths != lengths:
+        together = self._together
+        if together is None or together.slots != slots or together.lengths != lengths:
             self._part()
-            found = self._together = self._join(slots, lengths)
-        place = torch.arange(found.row.length + 1, device=tokens.device)
-        seen = place[None] >= torch.tensor(found.pads, device=tokens.device)[:, None]
-        return self._logits(found.row, tokens[:, None], lengths, attention_mask=seen.long())
+            together = self._together = self._join(slots, lengths)
+        place = torch.arange(together.row.length + 1, device=tokens.device)
+        seen = place[None] >= torch.tensor(together.pads, device=tokens.device)[:, None]
+        return self._logits(together.row, tokens[:, None], lengths, attention_mask=seen.long())
 
     def _logits(self, row: _Row, ids: Tensor, starts: list[int], **more: Tensor) -> Tensor:
         """The logits [rows, vocab] behind the last of ``ids`` [rows, tokens]."""
@@ -148,7 +150,7 @@ class CachedGeneric:
         """A row's first tokens; another row, which changes alone from now on."""
         if self._rewinds:
             return _Row(
-                _cache_of([tuple(kept[..., :length, :] for kept in layer) for layer in _keys(row.cache)]), length
+                _cache_of([tuple(states[..., :length, :] for states in layer) for layer in _keys(row.cache)]), length
             )
         if row.length != length:
             raise RuntimeError(f"a recurrent state of {row.length} tokens cannot be put back to {length}")
@@ -161,7 +163,7 @@ class CachedGeneric:
         pads = [longest - length for length in lengths]
         layers = [
             tuple(
-                torch.cat([functional.pad(kept, (0, 0, pad, 0)) for kept, pad in zip(part, pads, strict=True)])
+                torch.cat([functional.pad(states, (0, 0, pad, 0)) for states, pad in zip(part, pads, strict=True)])
                 for part in zip(*layer, strict=True)
             )
             for layer in zip(*rows, strict=True)
@@ -170,13 +172,13 @@ class CachedGeneric:
 
     def _part(self) -> None:
         """Give slots that decoded together their own caches again."""
-        found, self._together = self._together, None
-        if found is None:
+        together, self._together = self._together, None
+        if together is None:
             return
-        layers = _keys(found.row.cache)
-        for number, (slot, pad) in enumerate(zip(found.slots, found.pads, strict=True)):
-            own = [tuple(kept[number : number + 1, :, pad:].clone() for kept in layer) for layer in layers]
-            self._rows[slot] = _Row(_cache_of(own), found.row.length - pad)
+        layers = _keys(together.row.cache)
+        for number, (slot, pad) in enumerate(zip(together.slots, together.pads, strict=True)):
+            own = [tuple(states[number : number + 1, :, pad:].clone() for states in layer) for layer in layers]
+            self._rows[slot] = _Row(_cache_of(own), together.row.length - pad)
 
 
 def _is_only_attention(config: Any) -> bool:

@@ -31,8 +31,8 @@ class Head:
         entropies (zeros if not asked); both float32."""
         if self._is_plain:
             return linear_logprobs(hidden, self.matrix.weight, targets, temperature=temperature, entropy=entropy)
-        found = _InParts.apply(self, targets, temperature, entropy, hidden, *self._weights)
-        return cast("tuple[Tensor, Tensor]", found)
+        scores = _InParts.apply(self, targets, temperature, entropy, hidden, *self._weights)
+        return cast("tuple[Tensor, Tensor]", scores)
 
     def look(self) -> None:
         """Find out now, and not at the first score, what the model does to its logits: that calls all its layers."""
@@ -90,8 +90,8 @@ class Head:
         seen: dict[str, Tensor] = {}
 
         def swap(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            given = torch.linspace(-80, 80, output.numel(), device=output.device)
-            seen["read"], seen["given"] = inputs[0], given.to(output.dtype).view_as(output)
+            replacement = torch.linspace(-80, 80, output.numel(), device=output.device)
+            seen["read"], seen["given"] = inputs[0], replacement.to(output.dtype).view_as(output)
             return seen["given"]
 
         with torch.autocast(hidden.device.type, enabled=False):
@@ -131,7 +131,7 @@ class _InParts(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         targets, hidden, *weights = ctx.saved_tensors
-        given = [n for n in (0, 1) if grads[n] is not None]
+        graded = [n for n in (0, 1) if grads[n] is not None]
         trained = [w for w in weights if w.requires_grad]
         slope = torch.empty_like(hidden)
         sums = [torch.zeros_like(w, dtype=torch.float32) for w in trained]
@@ -139,12 +139,12 @@ class _InParts(torch.autograd.Function):
             part = slice(first, first + ctx.rows)
             own = hidden[part].detach().requires_grad_()
             with torch.enable_grad(), torch.autocast(ctx.autocast[0], ctx.autocast[1], ctx.autocast[2]):
-                scores = ctx.head.scored(own, targets[part], ctx.temperature, 1 in given)
-            found = torch.autograd.grad(
-                [scores[n] for n in given], [own, *trained], [grads[n][part] for n in given], allow_unused=True
+                scores = ctx.head.scored(own, targets[part], ctx.temperature, 1 in graded)
+            gradients = torch.autograd.grad(
+                [scores[n] for n in graded], [own, *trained], [grads[n][part] for n in graded], allow_unused=True
             )
-            slope[part] = found[0]
-            for total, more in zip(sums, found[1:], strict=True):
+            slope[part] = gradients[0]
+            for total, more in zip(sums, gradients[1:], strict=True):
                 if more is not None:
                     total += more
         totals = iter(sums)

@@ -19,14 +19,14 @@ FEW = 48
 
 @dataclass(slots=True)
 class LayerWeights:
-    """One layer, fused. ``qkv`` stacks query, key and value rows; ``gain`` [heads + kv_heads, head_dim] holds the query
-    and key norms' gains, the queries' divided by sqrt(head_dim) so that scores need no scaling; None where heads are
-    not normed. Biases are None where the model has none. ``router``: of a mixture, whose ``gate_up`` and ``down`` hold
-    all experts."""
+    """One layer, fused. Biases are None where the model has none."""
 
     before_attention: Tensor
     qkv: Tensor
+    """Stacks query, key and value rows."""
     gain: Tensor | None
+    """[heads + kv_heads, head_dim] holds the query and key norms' gains, the queries' divided by sqrt(head_dim) so that
+    scores need no scaling; None where heads are not normed."""
     out: Tensor
     before_mlp: Tensor
     gate_up: Tensor
@@ -36,6 +36,7 @@ class LayerWeights:
     gate_up_bias: Tensor | None = None
     down_bias: Tensor | None = None
     router: Tensor | None = None
+    """Of a mixture, whose ``gate_up`` and ``down`` hold all experts."""
 
 
 class InferenceWeights:

@@ -37,20 +37,20 @@ def norm_back(  # type: ignore[no-untyped-def]
     at = tl.arange(0, BLOCK)
     inside = at < width
     factor = tl.load(gain + at, mask=inside, other=0.0).to(tl.float32)
-    found = tl.zeros([BLOCK], tl.float32)
+    gain_sum = tl.zeros([BLOCK], tl.float32)
     for number in range(first, rows, programs):
         base = tl.cast(number, tl.int64) * width + at
         scale = tl.load(inverse + number)
         normed = tl.load(x + base, mask=inside, other=0.0).to(tl.float32) * scale
         slope = tl.load(grad + base, mask=inside, other=0.0).to(tl.float32)
-        found += slope * normed
+        gain_sum += slope * normed
         slope *= factor
         value = scale * (slope - normed * (tl.sum(slope * normed, 0) / width))
         if ADD:
             value += tl.load(more + base, mask=inside, other=0.0).to(tl.float32)
             tl.store(narrow + base, value, mask=inside)
         tl.store(out + base, value, mask=inside)
-    tl.store(parts + first * width + at, found, mask=inside)
+    tl.store(parts + first * width + at, gain_sum, mask=inside)
 
 
 # ---- heads
@@ -84,7 +84,7 @@ def turn_back(  # type: ignore[no-untyped-def]
     head, here = tl.arange(0, HEADS)[:, None], tl.arange(0, DIM)[None, :]
     there = (here + DIM // 2) % DIM
     inside = head < heads
-    found = tl.zeros([DIM], tl.float32)
+    gain_sum = tl.zeros([DIM], tl.float32)
     for number in range(first, rows, programs):
         row = tl.cast(number, tl.int64)
         c, s = tl.load(cos + row * DIM + here).to(tl.float32), tl.load(sin + row * DIM + there).to(tl.float32)
@@ -95,12 +95,12 @@ def turn_back(  # type: ignore[no-untyped-def]
             a = tl.load(x + row * stride + head * DIM + here, mask=inside, other=0.0).to(tl.float32)
             scale = 1.0 / tl.sqrt(tl.sum(a * a, 1) / DIM + epsilon)[:, None]
             a *= scale
-            found += tl.sum(slope * a, 0)
+            gain_sum += tl.sum(slope * a, 0)
             slope *= tl.load(gain + here).to(tl.float32)
             slope = scale * (slope - a * (tl.sum(slope * a, 1) / DIM)[:, None])
         tl.store(out + base + here, slope, mask=inside)
     if NORM:
-        tl.store(parts + first * DIM + tl.arange(0, DIM), found)
+        tl.store(parts + first * DIM + tl.arange(0, DIM), gain_sum)
 
 
 # ---- the feed-forward block
@@ -216,10 +216,10 @@ def turn_and_keep(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def look(  # type: ignore[no-untyped-def]
-    asked, known, keys, values, place, first, last, most, total, mixed,
+    asked, horizon, keys, values, place, first, last, most, total, mixed,
     EXACT: tl.constexpr, BLOCK: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
-    """Positions ``first`` to ``last`` - 1 of one cached head, softmax on the run: see ``known`` of the callers."""
+    """Positions ``first`` to ``last`` - 1 of one cached head, softmax on the run: see ``horizon`` of the callers."""
     for start in range(first, last, BLOCK):
         at = start + tl.arange(0, BLOCK)
         inside = at < last
@@ -229,17 +229,17 @@ def look(  # type: ignore[no-untyped-def]
             scores = tl.dot(asked, tl.trans(key), input_precision="ieee")
         else:
             scores = tl.dot(asked, tl.trans(key))
-        scores = tl.where(inside[None, :] & (at[None, :] <= known[:, None]), scores, -float("inf"))
+        scores = tl.where(inside[None, :] & (at[None, :] <= horizon[:, None]), scores, -float("inf"))
         higher = tl.maximum(most, tl.max(scores, 1))
         safe = tl.where(higher == -float("inf"), 0.0, higher)
         shares = tl.exp(scores - safe[:, None])
         shrunk = tl.exp(most - safe)
         value = tl.load(values + where, mask=inside[:, None], other=0.0)
         if EXACT:
-            found = tl.dot(shares, value, input_precision="ieee")
+            gathered = tl.dot(shares, value, input_precision="ieee")
         else:
-            found = tl.dot(shares.to(value.dtype), value)
-        mixed = mixed * shrunk[:, None] + found
+            gathered = tl.dot(shares.to(value.dtype), value)
+        mixed = mixed * shrunk[:, None] + gathered
         total = total * shrunk + tl.sum(shares, 1)
         most = higher
     return most, total, mixed
@@ -264,8 +264,10 @@ def decode_own(  # type: ignore[no-untyped-def]
     if first < last:
         asked = tl.load(queries + number[:, None] * DIM + here[None, :], mask=inside[:, None], other=0.0)
         place = (tl.load(slots + row) * kv + head) * spots * DIM
-        known = tl.full([QUERIES], 1 << 30, tl.int32)
-        most, total, mixed = look(asked, known, keys, values, place, first, last, most, total, mixed, EXACT, BLOCK, DIM)
+        horizon = tl.full([QUERIES], 1 << 30, tl.int32)
+        most, total, mixed = look(
+            asked, horizon, keys, values, place, first, last, most, total, mixed, EXACT, BLOCK, DIM
+        )
     keep = number * pieces + piece
     tl.store(sizes + keep, most + tl.log(tl.maximum(total, 1e-38)), mask=inside)
     mixed = mixed / tl.maximum(total, 1e-38)[:, None]
@@ -285,13 +287,25 @@ def decode_common(  # type: ignore[no-untyped-def]
     number = (query // GROUPS) * heads + head * GROUPS + query % GROUPS
     asked = tl.load(queries + number[:, None] * DIM + here[None, :], mask=inside[:, None], other=0.0)
     place = (tl.load(lead) * kv + head) * spots * DIM
-    known = tl.full([QUERIES], 1 << 30, tl.int32)
+    horizon = tl.full([QUERIES], 1 << 30, tl.int32)
     first = piece * size
     most = tl.full([QUERIES], -float("inf"), tl.float32)
     total = tl.zeros([QUERIES], tl.float32)
     mixed = tl.zeros([QUERIES, DIM], tl.float32)
     most, total, mixed = look(
-        asked, known, keys, values, place, first, tl.minimum(first + size, skip), most, total, mixed, EXACT, BLOCK, DIM
+        asked,
+        horizon,
+        keys,
+        values,
+        place,
+        first,
+        tl.minimum(first + size, skip),
+        most,
+        total,
+        mixed,
+        EXACT,
+        BLOCK,
+        DIM,
     )
     keep = number * pieces + before + piece
     tl.store(sizes + keep, most + tl.log(tl.maximum(total, 1e-38)), mask=inside)
@@ -329,12 +343,12 @@ def prefill_own(  # type: ignore[no-untyped-def]
         number = (begin + token) * heads + head
         asked = tl.load(queries + number[:, None] * DIM + here[None, :], mask=inside[:, None], other=0.0)
         start = tl.load(starts + row)
-        known = (start + token).to(tl.int32)
+        horizon = (start + token).to(tl.int32)
         place = (tl.load(slots + row) * kv + head // GROUPS) * spots * DIM
         last = (start + tl.minimum((block + 1) * QUERIES, count)).to(tl.int32)
         most = tl.full([QUERIES], -float("inf"), tl.float32)
         total = tl.zeros([QUERIES], tl.float32)
         mixed = tl.zeros([QUERIES, DIM], tl.float32)
-        most, total, mixed = look(asked, known, keys, values, place, 0, last, most, total, mixed, EXACT, BLOCK, DIM)
+        most, total, mixed = look(asked, horizon, keys, values, place, 0, last, most, total, mixed, EXACT, BLOCK, DIM)
         mixed = mixed / tl.maximum(total, 1e-38)[:, None]
         tl.store(out + number[:, None] * DIM + here[None, :], mixed, mask=inside[:, None])

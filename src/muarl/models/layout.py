@@ -23,23 +23,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a batch's documents are spread for computing.
-
-    ``tokens`` [N]: the places in the flattened [B*T] batch that are computed, in the order of rows of all activations;
-    ``place`` [B*T]: the row that holds each place's hidden state, -1 for padding. Rows form segments in which attention
-    is causal. ``blocks`` are (segments, longest) rectangles that lie one after another in the padded order; ``pack``
-    [P] takes rows there, ``unpack`` [N] back, ``pads`` lists the padded places that hold no row. ``pack`` is None where
-    the order is the padded order already. ``prefixes`` are (first, last, end): rows last..end - 1 continue rows
-    first..last - 1, and so see all of them, besides what they see in their own segment.
-    """
+    """How a batch's documents are spread for computing."""
 
     tokens: Tensor
+    """[N]: the places in the flattened [B*T] batch that are computed, in the order of rows of all activations."""
     place: Tensor
+    """[B*T]: the row that holds each place's hidden state, -1 for padding. Rows form segments in which attention is
+    causal."""
     blocks: tuple[tuple[int, int], ...]
+    """(segments, longest) rectangles that lie one after another in the padded order."""
     pack: Tensor | None
+    """[P]: takes rows to the padded order; None where the order is the padded order already."""
     unpack: Tensor
+    """[N]: takes them back."""
     pads: Tensor
+    """The padded places that hold no row."""
     prefixes: tuple[tuple[int, int, int], ...] = ()
+    """(first, last, end): rows last..end - 1 continue rows first..last - 1, and so see all of them, besides what they
+    see in their own segment."""
 
     def to(self, device: torch.device | str) -> Layout:
         return replace(

@@ -37,8 +37,8 @@ class _LinearLogprobs(torch.autograd.Function):
             b = min(a + rows, count)
             if together:
                 logits = products(hidden[a:b], weight)
-                found = fused.score(logits, targets[a:b], 1.0 / temperature, want_entropy)
-                logprob[a:b], normaliser[a:b], entropy[a:b] = found
+                result = fused.score(logits, targets[a:b], 1.0 / temperature, want_entropy)
+                logprob[a:b], normaliser[a:b], entropy[a:b] = result
                 continue
             logits = _logits(hidden[a:b], weight, temperature)
             top = logits.amax(-1, keepdim=True)

@@ -78,35 +78,37 @@ OWN_STATE = frozenset({"falcon_mamba", "mamba", "mamba2", "rwkv", "xlstm"})
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What muarl can do with one model.
-
-    ``family``: its ``model_type``. ``path``: which one computes it; ``reason``: why not the own path (empty on it).
-    ``verified``: its family is compared with ``transformers`` by the test suite. ``prefix_sharing``: beginnings that
-    documents have in common are computed once. ``packing``: how documents of a micro-batch are kept apart: "flat" in
-    one run of tokens without padding, "rows" one a row, with others of about its length. ``sampling``: muarl's engine
-    can generate with it. ``fixed_steps``: its decode steps can be recorded (CUDA graphs). LoRA adapters, and a learner
-    sharded over processes, are possible everywhere.
-    """
+    """What muarl can do with one model. LoRA adapters, and a learner sharded over processes, are possible
+    everywhere."""
 
     family: str
+    """Its ``model_type``."""
     path: PathKind
+    """Which one computes it."""
     reason: str
+    """Why not the own path (empty on it)."""
     verified: bool
+    """Its family is compared with ``transformers`` by the test suite."""
 
     @property
     def prefix_sharing(self) -> bool:
+        """Beginnings that documents have in common are computed once."""
         return self.path == "own"
 
     @property
     def packing(self) -> Literal["flat", "rows"]:
+        """How documents of a micro-batch are kept apart: "flat" in one run of tokens without padding, "rows" one a row,
+        with others of about its length."""
         return "flat" if self.path == "own" else "rows"
 
     @property
     def sampling(self) -> bool:
+        """muarl's engine can generate with it."""
         return self.family not in OWN_STATE
 
     @property
     def fixed_steps(self) -> bool:
+        """Its decode steps can be recorded (CUDA graphs)."""
         return not self.unrecorded
 
     @property
@@ -161,9 +163,9 @@ class LayerParts:
 
 def layer_parts(config: Any) -> LayerParts:
     """The parts of a model's layers, for families of the own path."""
-    family, told = _get(config, "model_type"), bool(_get(config, "attention_bias", False))
+    family, configured = _get(config, "model_type"), bool(_get(config, "attention_bias", False))
     # Mistral has none, and Qwen2 the first kind, whatever is asked.
-    asked = told and family in ("qwen3", "qwen3_moe", "llama")
+    asked = configured and family in ("qwen3", "qwen3_moe", "llama")
     return LayerParts(
         family in ("qwen3", "qwen3_moe"),
         asked or family == "qwen2",
@@ -217,8 +219,8 @@ def _refused(config: Any, family: str) -> str | None:
 
 
 def _rope(config: Any) -> Mapping[str, Any]:
-    found = _get(config, "rope_parameters") or _get(config, "rope_scaling")
-    return found if isinstance(found, Mapping) else {}
+    rope = _get(config, "rope_parameters") or _get(config, "rope_scaling")
+    return rope if isinstance(rope, Mapping) else {}
 
 
 def _rope_type(rope: Mapping[str, Any]) -> str:
@@ -254,5 +256,5 @@ def _get(config: Any, name: str, default: Any = None) -> Any:
 
 
 def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 100 else f"{shown[:80]}..."
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:80]}..."

@@ -47,16 +47,16 @@ def family_of(model: nn.Module) -> object:
 def stored_weights(model: PreTrainedModel, named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
     """A model's weights, given under the names of its parameters, as files hold them: with the buffers that belong to
     it, and where transformers holds several tensors of a checkpoint in one (a layer's experts) these apart again."""
-    found = {name: tensor.detach() for name, tensor in named}
+    tensors = {name: tensor.detach() for name, tensor in named}
     if family_of(model) in OWN_MIXTURES:  # which have no buffers of their own
-        return dict(as_stored(found.items(), family_of(model)))
+        return dict(as_stored(tensors.items(), family_of(model)))
     shared = {id(parameter) for parameter in model.parameters()}
-    found |= {n: t for n, t in model.state_dict(keep_vars=True).items() if id(t) not in shared and n not in found}
+    tensors |= {n: t for n, t in model.state_dict(keep_vars=True).items() if id(t) not in shared and n not in tensors}
     try:
         from transformers.core_model_loading import revert_weight_conversion
     except ImportError:  # before release 5 models held what files hold
-        return found
-    return dict(revert_weight_conversion(model, found))
+        return tensors
+    return dict(revert_weight_conversion(model, tensors))
 
 
 def travels_as_stored(model: PreTrainedModel) -> bool:

@@ -124,9 +124,9 @@ def clean_in(summary: Summary, key: str, domain: str) -> ShownShare | None:
     return clean_of(mapping(mapping(mapping(summary.get(key)).get("by_domain")).get(domain)))
 
 
-def estimate_of(found: Any) -> ShownShare | None:
+def estimate_of(estimate: Any) -> ShownShare | None:
     """A share from ``{"value", "interval", "n"}``; None from anything else."""
-    part = mapping(found)
+    part = mapping(estimate)
     value = as_figure(part.get("value"))
     return None if value is None else ShownShare(value, bounds(part.get("interval")), _whole(part.get("n")))
 
@@ -161,8 +161,8 @@ def cost_text(summary: Summary) -> str | None:
     """One sentence on what a reward of the outcome alone has cost: how many successes broke a rule, and what would pay
     for obeying. None where the reward was another, or no success is known to have broken one."""
     key = AFTER if AFTER in summary else ALONE
-    found = headline_of(summary, key)
-    success, clean = found.success, found.clean
+    headline = headline_of(summary, key)
+    success, clean = headline.success, headline.clean
     if summary.get("reward") != OUTCOME or success is None or clean is None or not success.n or success.n != clean.n:
         return None
     solved = round(success.value * success.n)
@@ -170,20 +170,20 @@ def cost_text(summary: Summary) -> str | None:
     if broken <= 0:
         return None
     layers = {name: estimate_of(mapping(audit_of(summary, key).get("layers")).get(name)) for name in PAYING}
-    kept = {name: share.value for name, share in layers.items() if share is not None and share.value < 1}
-    remedy = f" rl.layers.{min(kept, key=lambda name: kept[name])}=0.5 pays for obeying." if kept else ""
+    shares = {name: share.value for name, share in layers.items() if share is not None and share.value < 1}
+    remedy = f" rl.layers.{min(shares, key=lambda name: shares[name])}=0.5 pays for obeying." if shares else ""
     return f"The reward was the task's outcome alone: {broken:,} of {solved:,} successes broke a rule.{remedy}"
 
 
 def last_lines(summary: Summary) -> Sequence[str]:
     """What a job says of a summary with evaluations before and after, beside its figures: most often nothing."""
-    found = traded_text(headline_of(summary, BEFORE), headline_of(summary, AFTER)), cost_text(summary)
-    return [line for line in found if line is not None]
+    lines = traded_text(headline_of(summary, BEFORE), headline_of(summary, AFTER)), cost_text(summary)
+    return [line for line in lines if line is not None]
 
 
 def _whole(value: Any) -> int | None:
-    found = as_figure(value)
-    return None if found is None else int(found)
+    number = as_figure(value)
+    return None if number is None else int(number)
 
 
 def training_summary(rows: Iterable[Row]) -> dict[str, Any]:
@@ -212,18 +212,18 @@ def what_went_wrong(rows: Iterable[Row]) -> list[str]:
     """Sentences for whoever looks at a training: its signs, causes first, each with its remedy, and how many steps
     updated nothing. The remedy for those is told only where no sign names another cause. Empty if all is well."""
     rows = list(rows)
-    found = signs(rows)
-    idle = idle_text(rows, remedy=not found)
-    return [sign.line for sign in found] + ([] if idle is None else [idle])
+    training_signs = signs(rows)
+    idle = idle_text(rows, remedy=not training_signs)
+    return [sign.line for sign in training_signs] + ([] if idle is None else [idle])
 
 
 def idle_text(rows: Iterable[Row], *, remedy: bool = True) -> str | None:
     """One sentence on steps that updated nothing, and one on what to do; None if every step did."""
-    found = training_summary(rows)
-    steps, idle = found["steps"], found["steps_without_update"]
+    training = training_summary(rows)
+    steps, idle = training["steps"], training["steps_without_update"]
     if not idle:
         return None
-    groups = f" ({differing_text(found['groups'], found['groups_equal'])})" if "groups_equal" in found else ""
+    groups = f" ({differing_text(training['groups'], training['groups_equal'])})" if "groups_equal" in training else ""
     if idle == steps:
         text = f"No step of the training updated the weights{groups}: the agent is the one it began with."
     else:

@@ -48,35 +48,41 @@ Order = Literal["when", "name", "success", "cost"]
 
 @dataclass(frozen=True)
 class Listed:
-    """One run. ``kind``: the command that made it, "suite", or "seeds" for an experiment of `muarl seeds`, whose runs
-    are listed as well; "" where nobody knows. ``done``, ``planned``: training steps, or conversations of an evaluation
-    or a cold start; None where that is not known. ``success``: of the last evaluation on held-out tasks, else of the
-    last training step (``held_out`` False). ``success_without_violation``: of the same, None where it was not checked.
-    ``interval``, ``interval_without_violation``: their 95% intervals, where a summary has them. ``began``, ``ended``:
-    ISO 8601, UTC. ``cost``: US dollars at endpoints, None where there is no account, or a very long one.
-    ``harder_users``: by level ("typical", "hard"), the success on the same tasks with such users; None where there was
-    no such evaluation. ``by_domain``: of a run with several domains, the success in each that counts in ``success``;
-    None for others.
-    ``clean_by_domain``: the same without any violation, of domains where it was checked."""
+    """One run."""
 
     path: str
     name: str
     kind: str
+    """The command that made it, "suite", or "seeds" for an experiment of `muarl seeds`, whose runs are listed as well;
+    "" where nobody knows."""
     domain: str
     state: str
     done: int | None = None
+    """Training steps, or conversations of an evaluation or a cold start; None where that is not known."""
     planned: int | None = None
+    """Of the same; None where that is not known."""
     success: float | None = None
+    """Of the last evaluation on held-out tasks, else of the last training step (``held_out`` False)."""
     held_out: bool = False
     began: str = ""
+    """ISO 8601, UTC."""
     ended: str | None = None
+    """ISO 8601, UTC."""
     cost: float | None = None
+    """US dollars at endpoints, None where there is no account, or a very long one."""
     by_domain: Mapping[str, float] | None = None
+    """Of a run with several domains, the success in each that counts in ``success``; None for others."""
     clean_by_domain: Mapping[str, float] | None = None
+    """The same without any violation, of domains where it was checked."""
     interval: tuple[float, float] | None = None
+    """The 95% interval of ``success``, where a summary has it."""
     success_without_violation: float | None = None
+    """Of the same evaluation or step, None where it was not checked."""
     interval_without_violation: tuple[float, float] | None = None
+    """Its 95% interval, where a summary has it."""
     harder_users: Mapping[str, float] | None = None
+    """By level ("typical", "hard"), the success on the same tasks with such users; None where there was no such
+    evaluation."""
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -98,9 +104,9 @@ def list_runs(folder: Path, order: Order = "when") -> list[Listed]:
         return [_listed(folder)]
     with os.scandir(folder) as entries:
         paths = sorted(Path(e.path) for e in islice(entries, MOST_RUNS) if e.is_dir())
-    found = [_listed(path) for path in paths if _is_run(path)]
-    found = sorted([*found, *_experiments(folder, found)], key=ORDERS["name"])
-    return found if order == "name" else sorted(found, key=ORDERS[order], reverse=True)
+    runs = [_listed(path) for path in paths if _is_run(path)]
+    runs = sorted([*runs, *_experiments(folder, runs)], key=ORDERS["name"])
+    return runs if order == "name" else sorted(runs, key=ORDERS[order], reverse=True)
 
 
 def _is_run(path: Path) -> bool:
@@ -141,9 +147,9 @@ def _by_domain(summary: Row, rows: Sequence[Row]) -> dict[str, float] | None:
     """By domain, the success that ``_scores`` says of all."""
     parts = {_word(name): part for name, part in _section(summary, "by_domain").items() if isinstance(part, Mapping)}
     for evaluation in EVALUATIONS:
-        found = {name: v for name, part in parts.items() if (v := as_figure(part.get(evaluation))) is not None}
-        if found:
-            return found
+        evaluated = {name: v for name, part in parts.items() if (v := as_figure(part.get(evaluation))) is not None}
+        if evaluated:
+            return evaluated
     for phases in (("evaluation", "validation"), ("rl",)):
         for row in reversed([row for row in rows if row.get("phase") in phases]):
             shares = {
@@ -187,14 +193,14 @@ def _progress(kind: str, config: Row, summary: Row, rows: Sequence[Row]) -> tupl
         for row in rows:
             if (phase := str(row.get("phase"))).startswith(SYNTHESIS):
                 counts[phase] = _whole(row.get("episodes")) or 0
-        kept = _whole(summary.get("kept"))
-        return sum(counts.values()) if kept is None else kept, _whole(_section(config, "coldstart").get("count"))
+        passed = _whole(summary.get("kept"))
+        return sum(counts.values()) if passed is None else passed, _whole(_section(config, "coldstart").get("count"))
     if kind == "eval":
         done = [_whole(row.get("episodes")) for row in rows if row.get("phase") == "evaluation"]
         tasks, trials = (_whole(_section(config, "eval").get(name)) for name in ("tasks", "trials"))
         grid = _section(config, "eval").get("noise")  # it decides how often each task is played
-        wanted = tasks * trials if tasks is not None and trials is not None and grid is None else None
-        return done[-1] if done else None, _whole(summary.get("planned")) or wanted
+        planned = tasks * trials if tasks is not None and trials is not None and grid is None else None
+        return done[-1] if done else None, _whole(summary.get("planned")) or planned
     for phase, section in PHASES.items():
         steps = [s for r in rows if r.get("phase") == phase and (s := _whole(r.get("step"))) is not None]
         if steps:
@@ -208,9 +214,9 @@ def _scores(summary: Row, rows: Sequence[Row]) -> tuple[ShownShare | None, Shown
     for name in EVALUATIONS:
         if (alone := as_figure(summary.get(name))) is not None:
             return ShownShare(alone), None, True
-        found = headline_of(summary, name)
-        if found.success is not None:
-            return found.success, found.clean, True
+        headline = headline_of(summary, name)
+        if headline.success is not None:
+            return headline.success, headline.clean, True
     measured = [r for r in rows if as_figure(r.get("success")) is not None]
     held_out = [r for r in measured if r.get("phase") in ("evaluation", "validation")]
     last = [*(r for r in measured if r.get("phase") == "rl"), *held_out][-1:]
@@ -258,9 +264,9 @@ def _cost(path: Path, summary: Row) -> float | None:
         costs = [as_figure(row.get("cost")) for row in _tail(account, ACCOUNT_BYTES)]
         return sum(cost or 0.0 for cost in costs)
     for name, keys in (("cost", ("total",)), ("cost", ("agent", "user", "judge")), ("usage", ("cost",))):
-        known = [v for key in keys if (v := as_figure(_section(summary, name).get(key))) is not None]
-        if known:
-            return sum(known)
+        parts = [v for key in keys if (v := as_figure(_section(summary, name).get(key))) is not None]
+        if parts:
+            return sum(parts)
     return None
 
 
@@ -270,16 +276,16 @@ def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
     for run in runs:
         if (match := _SEED.fullmatch(Path(run.path).name)) is not None:
             groups.setdefault(match[1], []).append(run)
-    found = []
+    experiments = []
     for name, members in groups.items():
         page = folder / f"{name}-seeds.html"
         if not page.is_file():
             continue
         states = {run.state for run in members}
         scores = [run.success for run in members if run.success is not None]
-        told = [run.success_without_violation for run in members]
-        clean = [share for share in told if share is not None]
-        found.append(
+        clean_shares = [run.success_without_violation for run in members]
+        clean = [share for share in clean_shares if share is not None]
+        experiments.append(
             Listed(
                 path=str(page),
                 name=_word(f"{name}-seeds"),
@@ -293,7 +299,7 @@ def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
                 success_without_violation=fmean(clean) if len(clean) == len(members) else None,
             )
         )
-    return found
+    return experiments
 
 
 def _json(path: Path, most: int) -> Row:
@@ -306,10 +312,10 @@ def _json(path: Path, most: int) -> Row:
 def _config(path: Path) -> Row:
     file = path / "config.yaml"
     try:
-        found = read_yaml(file) if file.is_file() else {}
+        config = read_yaml(file) if file.is_file() else {}
     except (MuarlError, OSError):
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return config if isinstance(config, Mapping) else {}
 
 
 def _tail(path: Path, most: int = TAIL_BYTES) -> list[Row]:
@@ -323,15 +329,15 @@ def _tail(path: Path, most: int = TAIL_BYTES) -> list[Row]:
             lines = file.read(most).split(b"\n")
     except OSError:
         return []
-    found: list[Row] = []
+    rows: list[Row] = []
     for line in lines[1 if start else 0 :]:
         try:
             row = parse_json(line) if line.strip() else None
         except ValueError:
             continue
         if isinstance(row, dict):
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _domain(kind: str, config: Row) -> str:
@@ -345,8 +351,8 @@ def _domain(kind: str, config: Row) -> str:
 
 
 def _section(data: Row, name: str) -> Row:
-    found = data.get(name)
-    return found if isinstance(found, Mapping) else {}
+    section = data.get(name)
+    return section if isinstance(section, Mapping) else {}
 
 
 def _whole(value: Any) -> int | None:
@@ -362,8 +368,8 @@ def _word(value: Any) -> str:
 
 def _time(value: Any) -> datetime | None:
     try:
-        found = datetime.fromisoformat(str(value))
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(str(value))
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

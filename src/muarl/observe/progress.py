@@ -121,16 +121,16 @@ class Tally:
     @property
     def figures(self) -> dict[str, float | str]:
         """By name, as they are shown now."""
-        shown: dict[str, float | str] = {}
+        figures: dict[str, float | str] = {}
         waiting = self._planned - self._scored - self._failed
         if self._scored:
             low, high = (right / (self._scored + waiting) for right in (self._right, self._right + waiting))
-            shown["success"] = f"{low:.1%}" if not waiting else f"at least {low:.1%}, at most {high:.1%}"
+            figures["success"] = f"{low:.1%}" if not waiting else f"at least {low:.1%}, at most {high:.1%}"
         if self._failed:
-            shown["failed"] = f"{self._failed} (last: {self._why})" if self._why else self._failed
+            figures["failed"] = f"{self._failed} (last: {self._why})" if self._why else self._failed
         if self._cost:
-            shown["cost"] = f"${self._cost:.2f}"
-        return shown
+            figures["cost"] = f"${self._cost:.2f}"
+        return figures
 
 
 def failure_cause(error: str | None) -> str:

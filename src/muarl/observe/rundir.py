@@ -342,11 +342,11 @@ class RunDirectory:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The rows in order; where a resumed run wrote a step of a phase twice, the later row holds."""
-        kept: dict[tuple[str, str], dict[str, Any]] = {}
+        by_step: dict[tuple[str, str], dict[str, Any]] = {}
         for row in read_lines(self.metrics):
-            kept.pop(key := (str(row.get("phase", "")), repr(row.get("step"))), None)
-            kept[key] = row
-        return list(kept.values())
+            by_step.pop(key := (str(row.get("phase", "")), repr(row.get("step"))), None)
+            by_step[key] = row
+        return list(by_step.values())
 
     def read_episodes(self, name: str) -> list[Episode]:
         """Episodes of episodes/NAME.jsonl; an empty list if there is no such file. MuarlError if it is malformed.
@@ -355,8 +355,8 @@ class RunDirectory:
         """
         path = self.episodes / f"{name}.jsonl"
         try:
-            found = read_episodes(path, unfinished_ok=True) if path.is_file() else ()
-            return list({(e.id, e.group, e.seed): e for e in found}.values())
+            episodes = read_episodes(path, unfinished_ok=True) if path.is_file() else ()
+            return list({(e.id, e.group, e.seed): e for e in episodes}.values())
         except ValueError as problem:
             raise MuarlError(f"{problem}. Fix or remove the file.") from None
 

@@ -50,18 +50,18 @@ def print_narrow(
     ``right``: columns of figures.
     """
     widths = [max(map(_width, cells)) for cells in zip(head, *rows, strict=True)]
-    kept = list(range(len(head)))
+    columns = list(range(len(head)))
     for name in first_to_go:
-        if sum(widths[n] for n in kept) + GAP * (len(kept) - 1) <= console.width:
+        if sum(widths[n] for n in columns) + GAP * (len(columns) - 1) <= console.width:
             break
-        kept.remove(head.index(name))
+        columns.remove(head.index(name))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for n in kept:
+    for n in columns:
         table.add_column(Text(head[n]), justify="right" if head[n] in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(row[n]) for n in kept))
+        table.add_row(*(Text(row[n]) for n in columns))
     console.print(table)
-    left_out = [name for n, name in enumerate(head) if n not in kept]
+    left_out = [name for n, name in enumerate(head) if n not in columns]
     if left_out:
         console.print(Text(f"A wider terminal also shows: {', '.join(left_out)}."))
 

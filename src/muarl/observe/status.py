@@ -49,10 +49,10 @@ def resume_command(command: str | None, folder: Path) -> str | None:
     import shlex
 
     try:
-        shown = folder.absolute().relative_to(Path.cwd())
+        path = folder.absolute().relative_to(Path.cwd())
     except ValueError:
-        shown = folder
-    return f"muarl {command} --resume {shlex.quote(str(shown))}"
+        path = folder
+    return f"muarl {command} --resume {shlex.quote(str(path))}"
 
 
 def _gone(status: Mapping[str, Any]) -> bool:
@@ -100,9 +100,9 @@ def _boot() -> str:
 def _started_elsewhere(pid: int) -> str | None:
     """The same by ``ps``, where there is no /proc (macOS)."""
     try:
-        found = subprocess.run(
+        listing = subprocess.run(
             ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, timeout=5, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None
+    return listing.stdout.strip() or None

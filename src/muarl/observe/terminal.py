@@ -90,8 +90,8 @@ def make_logs_visible() -> None:
         logging.lastResort.setFormatter(_VisibleFormatter())
     plain = warnings.formatwarning
 
-    def formatted(*told: Any, **more: Any) -> str:
-        return visible(plain(*told, **more))
+    def formatted(*arguments: Any, **more: Any) -> str:
+        return visible(plain(*arguments, **more))
 
     warnings.formatwarning = formatted
 

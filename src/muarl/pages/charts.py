@@ -18,14 +18,16 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Series:
-    """One line: its label, its points (x, y) in order of x, and its colour, a class of the style sheet. ``band``:
-    (x, low, high), drawn behind the line."""
+    """One line."""
 
     label: str
     points: Sequence[Point]
+    """(x, y) in order of x."""
     colour: str = "after"
+    """A class of the style sheet."""
     dots: bool = False
     band: Sequence[tuple[float, float, float]] = ()
+    """(x, low, high), drawn behind the line."""
 
 
 def percent(value: float) -> str:
@@ -123,19 +125,19 @@ def _share_tick(y: float) -> str:
 def _hover(plane: _Plane, lines: Sequence[Series], shares: bool, x_label: str) -> Html:
     """Invisible columns that tell a step's figures when the pointer rests on them; no script is needed."""
     show = percent if shares else number
-    told: dict[float, list[str]] = {}
+    labels: dict[float, list[str]] = {}
     for line in lines:
         for x, y in line.points:
             prefix = f"{line.label} " if len(lines) > 1 else ""
-            told.setdefault(x, []).append(f"{prefix}{show(y)}")
-    xs = sorted(told)
+            labels.setdefault(x, []).append(f"{prefix}{show(y)}")
+    xs = sorted(labels)
     if len(xs) > 400:  # nobody can point at a column of less than a pixel
         xs = xs[:: math.ceil(len(xs) / 400)]
     width = max(2.0, (WIDTH - LEFT - RIGHT) / max(1, len(xs)))
     return join(
         tag(
             "rect",
-            tag("title", f"{x_label} {x:g}: " + ", ".join(told[x])),
+            tag("title", f"{x_label} {x:g}: " + ", ".join(labels[x])),
             x=round(plane.x(x) - width / 2, 2),
             y=TOP,
             width=round(width, 2),
@@ -257,13 +259,13 @@ def strip(value: float | None, interval: Sequence[float] | None, colour: str) ->
 
 def dumbbell(shares: Sequence[tuple[float | None, str]]) -> Html:
     """One or two shares (share, colour) on one track, and the way from the first to the second."""
-    known = [(min(1.0, max(0.0, v)), colour) for v, colour in shares if v is not None]
+    marked = [(min(1.0, max(0.0, v)), colour) for v, colour in shares if v is not None]
     marks: list[Html] = []
-    if len(known) == 2:
-        (first, _), (second, _) = known
+    if len(marked) == 2:
+        (first, _), (second, _) = marked
         style = f"left:{min(first, second) * 100:.2f}%;width:{abs(second - first) * 100:.2f}%"
         marks.append(tag("span", class_="way better" if second >= first else "way worse", style=style))
-    marks += [tag("span", class_=f"mark {colour}", style=f"left:{v * 100:.2f}%") for v, colour in known]
+    marks += [tag("span", class_=f"mark {colour}", style=f"left:{v * 100:.2f}%") for v, colour in marked]
     return tag("span", marks, class_="track", aria_hidden="true")
 
 

@@ -40,8 +40,8 @@ _AUDIT_CHIPS = (
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> Html:
     """A call as code: name(key=value, ...)."""
-    shown = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False, default=str)}" for k, v in arguments.items())
-    return join(tag("b", name), tag("span", f"({shown})", class_="args"))
+    text = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False, default=str)}" for k, v in arguments.items())
+    return join(tag("b", name), tag("span", f"({text})", class_="args"))
 
 
 def gold_list(actions: Iterable[Mapping[str, Any]] | None) -> Html:
@@ -62,10 +62,10 @@ def wanted(
 ) -> Html:
     """What a task asks for: its scenario, and its gold actions unless they are None. ``opened``: which of the two are
     not folded."""
-    told = tag("summary", f"What the {who} wants"), tag("p", str(scenario), class_="scenario")
+    scenario_parts = tag("summary", f"What the {who} wants"), tag("p", str(scenario), class_="scenario")
     actions = tag("summary", "Gold actions"), gold_list(gold)
     return join(
-        tag("details", told, open=opened[0]) if scenario else None,
+        tag("details", scenario_parts, open=opened[0]) if scenario else None,
         tag("details", actions, open=opened[1]) if gold is not None else None,
     )
 
@@ -98,8 +98,8 @@ def fault_text(fault: ToolFault) -> str:
     """A simulated system's fault, as people read of it, such as "fault: outage (all tools)"."""
     more = [fault.detail, "" if fault.seconds is None else f"{fault.seconds:g} s"]
     more.append("carried out" if fault.failed and fault.ran and fault.writes else "")
-    told = ", ".join(filter(None, more))
-    return f"fault: {fault.kind.replace('_', ' ')}{f' ({told})' if told else ''}"
+    details = ", ".join(filter(None, more))
+    return f"fault: {fault.kind.replace('_', ' ')}{f' ({details})' if details else ''}"
 
 
 def _result(result: Message) -> Html:
@@ -143,13 +143,13 @@ def conversation(
     wrong = None if findings is None else {(f.message, f.call) for f in findings if f.severity != "note"}
     right = {_same(a.get("name"), a.get("arguments") or {}) for a in gold}
     results = {(m.requestor, m.tool_call_id): m for m in messages if m.role == "tool"}
-    shown: set[int] = set()
+    answered: set[int] = set()
     out: list[Html] = []
     for index, m in enumerate(messages):
         if m.role == "system":
             out.append(tag("details", tag("summary", "Policy and tools"), tag("pre", m.content or "")))
         elif m.role == "tool":
-            if id(m) not in shown:
+            if id(m) not in answered:
                 out.append(tag("div", _result(m), class_="call"))
         else:
             if m.reasoning:
@@ -161,7 +161,7 @@ def conversation(
             for number, call in enumerate(m.tool_calls):
                 result = results.get((call.requestor, call.id))
                 if result is not None:
-                    shown.add(id(result))
+                    answered.add(id(result))
                 clean = wrong is not None and not wrong & {(index, call.name), (index, None)}
                 out.append(_call(call, result, _same(call.name, call.arguments) in right, clean))
                 out.append(said.get((index, number), Html("")))
@@ -206,11 +206,20 @@ def choose_tasks(before: Sequence[Episode], after: Sequence[Episode], count: int
         kind = {(False, True): "gain", (False, False): "failure", (True, False): "loss", (True, True): "kept"}
         kinds[kind[is_success(b.reward), is_success(a.reward)]].append((b, a))
     chosen: list[tuple[Episode, Episode]] = []
-    for wanted in ["gain"] * max(1, count - 2) + ["failure", "loss", "gain", "kept", "failure", "loss", "gain", "kept"]:
+    for next_kind in ["gain"] * max(1, count - 2) + [
+        "failure",
+        "loss",
+        "gain",
+        "kept",
+        "failure",
+        "loss",
+        "gain",
+        "kept",
+    ]:
         if len(chosen) >= count:
             break
         seen = {c[0].tags.get("intent") for c in chosen}
-        pool = [p for p in kinds[wanted] if p not in chosen]
+        pool = [p for p in kinds[next_kind] if p not in chosen]
         fresh = [p for p in pool if p[0].tags.get("intent") not in seen]
         if pool:
             chosen.append((fresh or pool)[0])

@@ -26,8 +26,8 @@ Child: TypeAlias = "str | int | float | Markup | Iterable[Child] | None"
 
 def escape(text: str) -> Html:
     """Text for element content or a quoted attribute; unseen characters are shown as their code point."""
-    shown = _UNSEEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
-    return Html(html.escape(shown.encode("utf-8", "replace").decode("utf-8"), quote=True))
+    readable = _UNSEEN.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+    return Html(html.escape(readable.encode("utf-8", "replace").decode("utf-8"), quote=True))
 
 
 def join(*children: Child) -> Html:

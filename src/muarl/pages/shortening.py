@@ -89,8 +89,8 @@ def _is_many(value: Any) -> bool:
     return isinstance(value, list | dict)
 
 
-def _few(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: found[k] for k in list(found)[:PARTS]}
+def _few(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: value[k] for k in list(value)[:PARTS]}
 
 
 def _cut(value: Any) -> Any:

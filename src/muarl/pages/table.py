@@ -27,48 +27,53 @@ STYLES = {"soft": "dim", "better": "green", "worse": "red", "bad": "bold red", "
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with more than plain text.
-
-    ``small``: said less loudly beside it, as an interval is; in a terminal on a line of its own. ``kind``: a class of
-    the style sheet. ``link``: an address, left out if its scheme is none of the web's. ``page``: what a page shows in
-    place of the text, a drawing or a longer text.
-    """
+    """A cell with more than plain text."""
 
     text: str
     small: str = ""
+    """Said less loudly beside it, as an interval is; in a terminal on a line of its own."""
     kind: str = ""
+    """A class of the style sheet."""
     strong: bool = False
     link: str = ""
+    """An address, left out if its scheme is none of the web's."""
     page: Child = None
+    """What a page shows in place of the text, a drawing or a longer text."""
 
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """A column. ``right``: of figures, aligned to the right. ``small``: said below its head. ``whole``: a terminal
-    breaks none of its words. ``page``: shown by HTML alone, as drawings are. ``key``: the colour of what it is of.
-    ``label``: what a narrow page writes before its cells."""
+    """A column."""
 
     head: str
     right: bool = False
+    """Of figures, aligned to the right."""
     small: str = ""
+    """Said below its head."""
     whole: bool = False
+    """A terminal breaks none of its words."""
     page: bool = False
+    """Shown by HTML alone, as drawings are."""
     kind: str = ""
     key: str = ""
+    """The colour of what it is of."""
     label: str = ""
+    """What a narrow page writes before its cells."""
 
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table: ``about`` says what must be known to read it, below the title; ``notes`` stand below the rows. The first
-    cell of a row names it. ``kind``: classes of the style sheet for the whole."""
+    """A table. The first cell of a row names it."""
 
     columns: tuple[ShownColumn, ...]
     rows: tuple[tuple[str | Cell, ...], ...]
     title: str = ""
     about: str = ""
+    """What must be known to read it, below the title."""
     notes: tuple[str, ...] = ()
+    """Stand below the rows."""
     kind: str = ""
+    """Classes of the style sheet for the whole."""
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
@@ -104,16 +109,16 @@ def _given(value: object, kind: type[T]) -> str | T:
     return value
 
 
-def to_html(shown: ShownTable) -> Html:
+def to_html(table: ShownTable) -> Html:
     """The table as HTML, with its title as a heading of the third level."""
-    head = [tag("th", c.head, _small(c.small), class_=_classes(c), scope="col") for c in shown.columns]
-    rows = [tag("tr", [_html_cell(n, cell, shown.columns[n]) for n, cell in enumerate(row)]) for row in shown.rows]
-    body = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_=shown.kind or None)
+    head = [tag("th", c.head, _small(c.small), class_=_classes(c), scope="col") for c in table.columns]
+    rows = [tag("tr", [_html_cell(n, cell, table.columns[n]) for n, cell in enumerate(row)]) for row in table.rows]
+    body = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), class_=table.kind or None)
     return join(
-        tag("h3", shown.title) if shown.title else None,
-        tag("p", shown.about, class_="soft") if shown.about else None,
+        tag("h3", table.title) if table.title else None,
+        tag("p", table.about, class_="soft") if table.about else None,
         tag("div", body, class_="scroll"),
-        [tag("p", note, class_="soft") for note in shown.notes],
+        [tag("p", note, class_="soft") for note in table.notes],
     )
 
 
@@ -154,14 +159,14 @@ def _is_safe(link: str) -> bool:
         return False
 
 
-def to_markdown(shown: ShownTable, *, level: int = 2) -> str:
+def to_markdown(table: ShownTable, *, level: int = 2) -> str:
     """The table in Markdown, below a heading of that level if it has a title; ends with the end of a line."""
-    kept = [n for n, column in enumerate(shown.columns) if not column.page]
-    heads = [_aside(_escaped(c.head), _escaped(c.small)) for c in (shown.columns[n] for n in kept)]
-    lines = [_markdown_row(heads), _markdown_row("---:" if shown.columns[n].right else "---" for n in kept)]
-    lines += [_markdown_row(_markdown_cell(row[n]) for n in kept) for row in shown.rows]
-    above = [f"{'#' * level} {_escaped(shown.title)}"] if shown.title else []
-    parts = [*above, *filter(None, [_escaped(shown.about)]), "\n".join(lines), *map(_escaped, shown.notes)]
+    columns = [n for n, column in enumerate(table.columns) if not column.page]
+    heads = [_aside(_escaped(c.head), _escaped(c.small)) for c in (table.columns[n] for n in columns)]
+    lines = [_markdown_row(heads), _markdown_row("---:" if table.columns[n].right else "---" for n in columns)]
+    lines += [_markdown_row(_markdown_cell(row[n]) for n in columns) for row in table.rows]
+    above = [f"{'#' * level} {_escaped(table.title)}"] if table.title else []
+    parts = [*above, *filter(None, [_escaped(table.about)]), "\n".join(lines), *map(_escaped, table.notes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -195,37 +200,37 @@ def _escaped(text: str) -> str:
     return _TAGS.sub("&lt;", text).replace("](", "]\\(")
 
 
-def to_terminal(shown: ShownTable, *, lines: bool = True) -> Table:
+def to_terminal(table: ShownTable, *, lines: bool = True) -> Table:
     """The table for a rich console; without ``lines`` between columns and rows, as short lists are shown."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    kept = [n for n, column in enumerate(shown.columns) if not column.page]
-    title = "\n".join(filter(None, (shown.title, shown.about)))
+    columns = [n for n, column in enumerate(table.columns) if not column.page]
+    title = "\n".join(filter(None, (table.title, table.about)))
     out = Table(
         title=Text(visible(title)) if title else None,
         title_justify="left",
-        caption=Text(visible("\n".join(shown.notes))) if shown.notes else None,
+        caption=Text(visible("\n".join(table.notes))) if table.notes else None,
         caption_justify="left",
         box=box.HEAVY_HEAD if lines else None,
         pad_edge=lines,
-        show_header=any(shown.columns[n].head for n in kept),
+        show_header=any(table.columns[n].head for n in columns),
     )
-    for n in kept:
-        column = shown.columns[n]
+    for n in columns:
+        column = table.columns[n]
         head = Text(visible("\n".join(filter(None, (column.head, column.small)))))
         justify = "right" if column.right else "left"
         out.add_column(head, justify=justify, overflow="fold", no_wrap=column.whole)  # type: ignore[arg-type]
-    for row in shown.rows:
-        out.add_row(*_terminal_cells(row, kept))
+    for row in table.rows:
+        out.add_row(*_terminal_cells(row, columns))
     return out
 
 
-def _terminal_cells(row: Sequence[str | Cell], kept: Iterable[int]) -> Iterator[Text]:
+def _terminal_cells(row: Sequence[str | Cell], columns: Iterable[int]) -> Iterator[Text]:
     from rich.text import Text
 
-    for n in kept:
+    for n in columns:
         cell = row[n]
         if isinstance(cell, str):
             yield Text(visible(cell))

@@ -8,12 +8,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Word:
-    """A figure in words. ``better`` is the direction that an operator wants, None where neither is better as such."""
+    """A figure in words."""
 
     label: str
     meaning: str = ""
     share: bool = False
     better: Literal["lower", "higher"] | None = None
+    """The direction that an operator wants, None where neither is better as such."""
 
 
 WORDS: dict[str, Word] = {

@@ -13,13 +13,15 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A kind of GPU. ``memory``: bytes that a process may use; ``flops``: dense bfloat16 operations a second;
-    ``bandwidth``: bytes of its memory a second. Of the vendor's data sheets; memory as drivers report it."""
+    """A kind of GPU, by the vendor's data sheets; memory as drivers report it."""
 
     name: str
     memory: int
+    """Bytes that a process may use."""
     flops: float
+    """Dense bfloat16 operations a second."""
     bandwidth: float
+    """Bytes of its memory a second."""
 
 
 GPUS: Mapping[str, Gpu] = {
@@ -39,70 +41,74 @@ THOUGHTS = 400.0
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """The figures that a plan stands on.
-
-    ``gpu``: the kind, one of GPUS (the published script suggests H200). ``gpus_per_node``. ``memory_share``: of a GPU's
-    memory that may be planned with; the rest is the CUDA context, communication buffers and fragments.
-    ``train_mfu`` and ``prefill_mfu``: share of peak operations that updates and prefill reach; ``decode_share``: share
-    of memory bandwidth that decoding reaches; ``decode_overhead``: seconds a decoded token takes besides.
-    ``transfer``: bytes a second at which a set of weights reaches all samplers: gathered from the learner's shards, put
-    into the object store, sent from node to node, loaded. ``gpu_gib``: GiB of a GPU's memory; 0: as the kind has.
-    ``reserved_gib``: GiB of each GPU that other programs hold, such as a server with the user's model.
-    ``node_gib``: GiB of a node's own memory. ``host_transfer``: bytes a second between a GPU and its node's memory;
-    ``host_bandwidth``: of that memory itself, which the node's learner processes share.
-
-    Episodes: ``turns`` user replies and tool results together (MUA-RL reports 21 to 23, and counts so), of which
-    ``user_replies`` are the user's; ``prompt_tokens`` of policy and tools (TAU1 retail renders to 17,500 characters,
-    taken as 4 a token); the rest in tokens a message: ``agent_tokens`` sampled, ``tool_tokens`` (a result of the
-    retail shop at size official has 710 characters), ``user_tokens``, ``frame_tokens`` of the chat format;
-    ``thought_tokens`` that it thinks before each (a plan takes ``THOUGHTS`` with `model.thinking`).
-    ``straggler``: the slowest episode of a step against the mean. ``user_seconds``: a user's reply;
-    ``tool_seconds``: a tool call.
-
-    ``user_prompt_tokens``: the user's own instructions; each reply reads them and the dialogue so far.
-    ``user_prompt_price`` and ``user_completion_price``: dollars a million tokens (list prices of gpt-4o-2024-11-20);
-    ``gpu_hour``: dollars.
-
-    Of a cold start that a teacher writes: ``teacher_prompt_price`` and ``teacher_completion_price`` of the models that
-    serve and play tools; ``world_tokens`` that the latter read of their world; ``kept``: share of the conversations
-    that pass the filters.
-
-    ``given``: the names of those that somebody has replaced; others may give way to what a configuration says.
-    """
+    """The figures that a plan stands on."""
 
     gpu: str = "h200"
+    """The kind, one of GPUS (the published script suggests H200)."""
     gpus_per_node: int = 8
     memory_share: float = 0.92
+    """Of a GPU's memory that may be planned with; the rest is the CUDA context, communication buffers and fragments."""
     train_mfu: float = 0.35
+    """Share of peak operations that updates reach."""
     prefill_mfu: float = 0.4
+    """Share of peak operations that prefill reaches."""
     decode_share: float = 0.6
+    """Share of memory bandwidth that decoding reaches."""
     decode_overhead: float = 0.004
+    """Seconds a decoded token takes besides."""
     transfer: float = 2e9
+    """Bytes a second at which a set of weights reaches all samplers: gathered from the learner's shards, put into the
+    object store, sent from node to node, loaded."""
     turns: float = 22.0
+    """Of an episode: user replies and tool results together (MUA-RL reports 21 to 23, and counts so)."""
     user_replies: float = 10.0
+    """Those of ``turns`` that are the user's."""
     prompt_tokens: float = 4400.0
+    """Tokens of policy and tools (TAU1 retail renders to 17,500 characters, taken as 4 a token)."""
     agent_tokens: float = 80.0
+    """Tokens sampled, a message."""
     tool_tokens: float = 180.0
+    """Tokens a message (a result of the retail shop at size official has 710 characters)."""
     user_tokens: float = 35.0
+    """Tokens a message."""
     frame_tokens: float = 8.0
+    """Tokens of the chat format, a message."""
     thought_tokens: float = 0.0
+    """Tokens that the agent thinks before each message (a plan takes ``THOUGHTS`` with `model.thinking`)."""
     straggler: float = 1.8
+    """The slowest episode of a step against the mean."""
     user_seconds: float = 2.0
+    """A user's reply."""
     tool_seconds: float = 0.01
+    """A tool call."""
     user_prompt_tokens: float = 500.0
+    """The user's own instructions; each reply reads them and the dialogue so far."""
     user_prompt_price: float = 2.5
+    """Dollars a million tokens (list price of gpt-4o-2024-11-20)."""
     user_completion_price: float = 10.0
+    """Dollars a million tokens (list price of gpt-4o-2024-11-20)."""
     gpu_hour: float = 3.0
+    """Dollars."""
     gpu_gib: float = 0.0
+    """GiB of a GPU's memory; 0: as the kind has."""
     reserved_gib: float = 0.0
+    """GiB of each GPU that other programs hold, such as a server with the user's model."""
     node_gib: float = 900.0
+    """GiB of a node's own memory."""
     host_transfer: float = 25e9
+    """Bytes a second between a GPU and its node's memory."""
     host_bandwidth: float = 200e9
+    """Bytes a second of a node's memory itself, which the node's learner processes share."""
     teacher_prompt_price: float = 2.5
+    """Dollars a million tokens, of the models that serve and play tools in a cold start that a teacher writes."""
     teacher_completion_price: float = 10.0
+    """Dollars a million tokens, of the same models."""
     world_tokens: float = 1500.0
+    """Tokens that the model that plays tools reads of its world."""
     kept: float = 0.7
-    given: frozenset[str] = frozenset()
+    """Share of a cold start's conversations that pass the filters."""
+    replaced: frozenset[str] = frozenset()
+    """The names of those that somebody has replaced; others may give way to what a configuration says."""
 
     @property
     def device(self) -> Gpu:
@@ -116,11 +122,11 @@ class Assumptions:
 
     def to_json(self) -> dict[str, str | float]:
         """The figures by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "given"}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "replaced"}
 
-    def unless_given(self, **known: str | float | None) -> Assumptions:
+    def unless_replaced(self, **configured: str | float | None) -> Assumptions:
         """With what is known in place of what is assumed, but for what somebody has replaced; None: it is not known."""
-        changes = {name: value for name, value in known.items() if value is not None and name not in self.given}
+        changes = {name: value for name, value in configured.items() if value is not None and name not in self.replaced}
         return replace(self, **changes)  # type: ignore[arg-type]
 
     @property
@@ -132,8 +138,8 @@ class Assumptions:
     def growth(self) -> float:
         """Tokens that an episode adds to its prompt."""
         tools = self.turns - self.user_replies
-        told = tools * self.tool_tokens + self.user_replies * self.user_tokens
-        return self.sampled + told + 2 * self.turns * self.frame_tokens
+        read = tools * self.tool_tokens + self.user_replies * self.user_tokens
+        return self.sampled + read + 2 * self.turns * self.frame_tokens
 
     @property
     def episode_tokens(self) -> float:
@@ -166,14 +172,14 @@ class Assumptions:
 def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions:
     """``KEY=VALUE`` pairs laid over assumptions. ConfigError for an unknown key or GPU, or a value that is no number
     above 0 (prices and what is reserved may be 0)."""
-    known = {f.name: f.type for f in fields(Assumptions) if f.name != "given"}
+    types = {f.name: f.type for f in fields(Assumptions) if f.name != "replaced"}
     changes: dict[str, str | float | int] = {}
     for pair in pairs:
         key, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals or key not in known:
-            near = difflib.get_close_matches(key, known, 1)
+        if not equals or key not in types:
+            near = difflib.get_close_matches(key, types, 1)
             hint = f"; did you mean {near[0]!r}?" if near and equals else ""
-            raise ConfigError(f"--assume {pair!r}: write it as KEY=VALUE, with KEY one of {', '.join(known)}{hint}")
+            raise ConfigError(f"--assume {pair!r}: write it as KEY=VALUE, with KEY one of {', '.join(types)}{hint}")
         if key == "gpu":
             if value not in GPUS:
                 raise ConfigError(f"--assume gpu={value}: known GPUs are {', '.join(GPUS)}")
@@ -190,4 +196,4 @@ def assume(pairs: Iterable[str], base: Assumptions | None = None) -> Assumptions
             raise ConfigError(f"--assume {pair!r}: is a share, so at most 1")
         changes[key] = int(number) if key == "gpus_per_node" else number
     start = base or Assumptions()
-    return replace(start, given=start.given | frozenset(changes), **changes)  # type: ignore[arg-type]
+    return replace(start, replaced=start.replaced | frozenset(changes), **changes)  # type: ignore[arg-type]

@@ -14,16 +14,20 @@ from muarl.planning.setup import learner_setup
 
 @dataclass(frozen=True, slots=True)
 class LearningPlan:
-    """``held``: bytes on each of ``processes`` devices, by what holds them, and ``budget``: those that it may hold.
-    ``flops``, ``tokens``: of one step. ``seconds``: of one step on the assumed GPUs, None on a CPU."""
+    """What learning takes."""
 
     held: memory.Parts
+    """Bytes on each of ``processes`` devices, by what holds them."""
     budget: int
+    """Bytes that each of them may hold."""
     processes: int
     steps: int
     tokens: float
+    """Of one step."""
     flops: float
+    """Of one step."""
     seconds: float | None
+    """Of one step on the assumed GPUs, None on a CPU."""
     dollars: float | None
 
     @property

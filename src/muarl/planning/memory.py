@@ -35,30 +35,32 @@ ENTRY = 1250
 
 @dataclass(frozen=True, slots=True)
 class LearnerSetup:
-    """How a learner holds a model, on each of its processes.
-
-    ``shards``: processes that the weights are spread over. ``trained_bytes``: of one trained weight, and so of its
-    gradient and each of AdamW's two moments. ``compute_bytes``: of one activation. ``rank``: of adapters beside
-    ``targets``, frozen weights of ``frozen_bytes``; 0: all weights are trained. ``offload``: weights, gradients and
-    optimiser lie on the host. ``reference``: where the KL term's second model lies, of ``reference_bytes`` a weight
-    ("adapter": it is the model without its adapters). ``start``: the model that training began with stays beside what
-    is trained. ``recompute``: a layer's activations are made again in the
-    backward pass. ``tokens``: of one micro-batch.
-    """
+    """How a learner holds a model, on each of its processes."""
 
     shards: int = 1
+    """Processes that the weights are spread over."""
     trained_bytes: int = 4
+    """Of one trained weight, and so of its gradient and each of AdamW's two moments."""
     frozen_bytes: int = 4
+    """Of one frozen weight."""
     compute_bytes: int = 4
+    """Of one activation."""
     rank: int = 0
+    """Of adapters beside ``targets``, frozen weights; 0: all weights are trained."""
     targets: tuple[str, ...] = PROJECTIONS
     muon: bool = False
     offload: bool = False
+    """Weights, gradients and optimiser lie on the host."""
     reference: Reference = "device"
+    """Where the KL term's second model lies ("adapter": it is the model without its adapters)."""
     reference_bytes: int = 4
+    """Of one of the second model's weights."""
     start: bool = False
+    """The model that training began with stays beside what is trained."""
     recompute: bool = False
+    """A layer's activations are made again in the backward pass."""
     tokens: int = 16384
+    """Of one micro-batch."""
     on_gpu: bool = True
 
     @property
@@ -213,15 +215,18 @@ def playing_memory(shape: ModelShape, engine: Parts, processes: int, held_bytes:
 
 @dataclass(frozen=True, slots=True)
 class ServerSetup:
-    """One vLLM engine: ``gpus`` that share its weights, the ``share`` of their memory that it may take, the bytes of a
-    weight and of a cached number, the bytes of its ``cache`` (all GPUs together; None: all that is left), and those of
-    activations and graphs on each GPU, which are assumed."""
+    """One vLLM engine."""
 
     gpus: int = 1
+    """That share its weights."""
     share: float = 0.85
+    """Of their memory that it may take."""
     element_bytes: int = 2
+    """The bytes of a weight and of a cached number."""
     cache: int | None = None
+    """The bytes of its cache (all GPUs together; None: all that is left)."""
     workspace: int = 3 << 30
+    """The bytes of activations and graphs on each GPU, which are assumed."""
 
 
 def server_memory(shape: ModelShape, setup: ServerSetup, device_bytes: int) -> Parts:

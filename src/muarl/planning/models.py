@@ -25,22 +25,23 @@ ATTENTION = PROJECTIONS[:4]
 
 @dataclass(frozen=True, slots=True)
 class ExpertBlocks:
-    """The feed-forward blocks of a mixture: ``layers`` of its layers have ``experts``, each ``inner`` wide inside, of
-    which a token goes to ``chosen``. ``normalised``: the chosen ones' shares add up to 1."""
+    """The feed-forward blocks of a mixture."""
 
     layers: int
+    """How many of its layers have experts."""
     experts: int
+    """Of each such layer."""
     chosen: int
+    """To how many of them a token goes."""
     inner: int
+    """How wide each is inside."""
     normalised: bool = True
+    """The chosen ones' shares add up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """The sizes of a model. ``tied``: the output matrix is the embedding. ``positions``: its longest context.
-    ``head_norms``: query and key heads are normed. ``biases``: of the projections of one layer. ``mixture``: experts,
-    if the own path computes them. ``others``: parameters beyond those of such layers; only then are there layers that
-    the own path does not compute."""
+    """The sizes of a model."""
 
     name: str
     layers: int
@@ -51,12 +52,18 @@ class ModelShape:
     feed_forward: int
     vocab: int
     tied: bool
+    """The output matrix is the embedding."""
     positions: int
+    """Its longest context."""
     family: str = DEFAULT_FAMILY
     head_norms: bool = True
+    """Query and key heads are normed."""
     biases: int = 0
+    """Of the projections of one layer."""
     others: int = 0
+    """Parameters beyond those of such layers; only then are there layers that the own path does not compute."""
     mixture: ExpertBlocks | None = None
+    """Experts, if the own path computes them."""
 
     @property
     def query(self) -> int:

@@ -110,11 +110,11 @@ def _shorter(run: PlannedRun, context: int) -> tuple[Change, ...]:
 
 
 def _halves(value: int, least: int) -> list[int]:
-    found = []
+    halves = []
     while value // 2 >= least:
         value //= 2
-        found.append(value)
-    return found
+        halves.append(value)
+    return halves
 
 
 def written(value: Any) -> str:
@@ -145,9 +145,9 @@ def best_split(
         )
     if gpus < 2:
         raise ConfigError(f"--gpus: {gpus} is too few: learner and samplers need separate GPUs, at least 2 in all")
-    for wanted in (False, True):
+    for learning in (False, True):
         fitting = []
-        for knobs in _combinations(run, wanted):
+        for knobs in _combinations(run, learning):
             changes = tuple(change for knob in knobs for change in knob.changes)
             regret = 1 + sum(knob.regret for knob in knobs) / 100
             for split in _splits(run, gpus):
@@ -159,7 +159,7 @@ def best_split(
                     apart = TOGETHER ** log2(changed.engine.tensor_parallel / run.engine.tensor_parallel)
                     fitting.append((made.pace.step * regret * max(apart, 1.0), (*split, *changes), made))
         if fitting:
-            _, changes, made = min(fitting, key=lambda found: found[0])
+            _, changes, made = min(fitting, key=lambda option: option[0])
             return [f"{key}={written(value)}" for key, value in _different(run, changes)], made
     return None
 
@@ -213,9 +213,9 @@ def _different(run: PlannedRun, changes: tuple[Change, ...]) -> list[Change]:
     values = run.values()
 
     def now(key: str) -> object:
-        found: object = values
+        setting: object = values
         for name in key.split("."):
-            found = found[name] if isinstance(found, dict) else None
-        return found
+            setting = setting[name] if isinstance(setting, dict) else None
+        return setting
 
     return [(key, value) for key, value in changes if now(key) != value]

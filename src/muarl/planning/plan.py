@@ -39,12 +39,13 @@ class ProcessMemory:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A training step in seconds, and the rates that follow. ``step`` under the configured asynchrony."""
+    """A training step in seconds, and the rates that follow."""
 
     rollout: float
     update: float
     transfer: float
     step: float
+    """Under the configured asynchrony."""
     running: float
     generated_per_second: float
     learned_per_second: float
@@ -53,8 +54,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of the whole stage of reinforcement learning. ``validation_hours`` are part of ``hours``; ``validation_dollars``
-    are for its users, ``validations`` conversations."""
+    """Of the whole stage of reinforcement learning."""
 
     hours: float
     gpu_hours: float
@@ -62,8 +62,11 @@ class Cost:
     user_dollars: float
     user_dollars_per_episode: float
     validations: int = 0
+    """Conversations."""
     validation_hours: float = 0.0
+    """Part of ``hours``."""
     validation_dollars: float = 0.0
+    """For the users of the validations."""
 
     @property
     def dollars(self) -> float:
@@ -72,10 +75,12 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class TeacherCost:
-    """Dollars for a cold start's conversations, if models write them: ``played`` to keep ``count``."""
+    """Dollars for a cold start's conversations, if models write them."""
 
     count: int
+    """Conversations that are to be kept."""
     played: int
+    """Conversations that are played for them."""
     teacher: float
     users: float
     tools: float
@@ -87,22 +92,26 @@ class TeacherCost:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """``places``: what is held where. ``pace`` and ``cost`` are None where there are no GPUs to reckon with.
-    ``problems``: why it does not fit, in words. ``notes``: what else is worth knowing. ``transport``: how weights reach
-    the samplers, where they must travel."""
+    """What a run takes, where it is held, and whether it fits."""
 
     shape: ModelShape
     deployment: Deployment
     places: tuple[ProcessMemory, ...]
+    """What is held where."""
     host: Parts
     step: Mapping[str, float]
     pace: Pace | None
+    """None where there are no GPUs to reckon with."""
     cost: Cost | None
+    """None where there are no GPUs to reckon with."""
     teacher: TeacherCost | None
     problems: tuple[str, ...]
+    """Why it does not fit, in words."""
     notes: tuple[str, ...]
+    """What else is worth knowing."""
     assumptions: Assumptions
     transport: WeightTransport | None = None
+    """How weights reach the samplers, where they must travel."""
 
     @property
     def fits(self) -> bool:
@@ -152,7 +161,7 @@ def make_plan(
         prompt_tokens=min(assumptions.prompt_tokens, run.model.max_context / 2),
     )
     if run.model.thinking:
-        a = a.unless_given(thought_tokens=min(THOUGHTS, float(run.rollout.tokens_per_turn)))
+        a = a.unless_replaced(thought_tokens=min(THOUGHTS, float(run.rollout.tokens_per_turn)))
     longest = float(run.model.max_context)
     tokens = min(a.episode_tokens, longest)
     grown = max(tokens - a.prompt_tokens, 1.0)
@@ -348,7 +357,7 @@ def _user_dollars(user: UserConfig, a: Assumptions) -> float:
         return 0.0
     stated = user.endpoint
     if stated is not None and (stated.prompt_price or stated.completion_price or served_here(user)):
-        a = a.unless_given(user_prompt_price=stated.prompt_price, user_completion_price=stated.completion_price)
+        a = a.unless_replaced(user_prompt_price=stated.prompt_price, user_completion_price=stated.completion_price)
     return _dollars(a.user_usage, a.user_prompt_price, a.user_completion_price)
 
 

@@ -22,33 +22,38 @@ AHEAD = {"synchronous": 1.0, "one_step_off": 2.0}
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Who holds what.
-
-    ``learner`` on ``learner_gpus`` devices; ``engines`` samplers of ``server`` each, or (None) muarl's own engine in
-    the learner's process, or in each of ``processes`` children of it, with ``slots`` of ``positions`` tokens of
-    ``engine_bytes`` a number. ``shared``: learner and
-    samplers on the same GPUs. ``sent_bytes``: of a weight as it is sent, of adapters of ``sent_rank`` alone where that
-    is above 0. ``clustered``: the processes are a Ray cluster's. ``sleeps``: samplers give their memory back while the
-    learner updates. ``ahead``: steps of rollouts that run at once; 1: synchronous. ``in_turns``: a step's
-    rollouts still end before the next ones begin.
-    """
+    """Who holds what."""
 
     learner: LearnerSetup
+    """On ``learner_gpus`` devices."""
     learner_gpus: int
     engines: int
+    """Samplers of ``server`` each."""
     server: ServerSetup | None
+    """None: muarl's own engine in the learner's process, or in each of ``processes`` children of it."""
     shared: bool
+    """Learner and samplers on the same GPUs."""
     slots: int
+    """Of muarl's own engine."""
     positions: int
+    """Tokens of a slot."""
     engine_bytes: int
+    """Of a number in muarl's own engine."""
     sequences: int
     sent_bytes: int
+    """Of a weight as it is sent."""
     sent_rank: int = 0
+    """Adapters of this rank alone are sent where it is above 0."""
     clustered: bool = False
+    """The processes are a Ray cluster's."""
     sleeps: bool = False
+    """Samplers give their memory back while the learner updates."""
     ahead: float = 1.0
+    """Steps of rollouts that run at once; 1: synchronous."""
     in_turns: bool = False
+    """A step's rollouts still end before the next ones begin."""
     processes: int = 1
+    """Children of the learner's process with an engine each."""
 
     @property
     def gpus(self) -> int:
@@ -134,8 +139,8 @@ def notes(compute: Compute, user: UserConfig) -> Iterator[str]:
             "the user's model is served on this machine (user.endpoint.base_url): what it takes of the same GPU is "
             "planned for by --assume reserved_gib=GIB"
         )
-    wanted = compute.rollout.concurrency
-    places = min(wanted, c.rollout_workers * (c.worker_concurrency or wanted))
+    concurrency = compute.rollout.concurrency
+    places = min(concurrency, c.rollout_workers * (c.worker_concurrency or concurrency))
     generating = engine.max_sequences * (c.samplers if compute.clustered else engine.servers or 1)
     if engine.kind == "vllm" and generating < places / 4:
         yield (

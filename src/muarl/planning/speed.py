@@ -29,10 +29,12 @@ def attention_flops(shape: ModelShape, lengths: Sequence[float], *, causal: bool
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What all documents begin with: ``length`` tokens, computed ``times`` times, once in each micro-batch."""
+    """What all documents begin with."""
 
     length: float = 0.0
+    """Tokens."""
     times: float = 0.0
+    """How often it is computed, once in each micro-batch."""
 
     @property
     def tokens(self) -> float:
@@ -95,13 +97,15 @@ def offload_seconds(shape: ModelShape, setup: LearnerSetup, rounds: float, a: As
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Samplers: ``engines`` of ``gpus`` GPUs each that generate at most ``sequences`` at once, of caches that hold
-    ``tokens`` tokens each."""
+    """Samplers."""
 
     engines: int
     gpus: int
+    """Of each engine."""
     sequences: int
+    """That an engine generates at most at once."""
     tokens: float
+    """That the caches of an engine hold."""
     element_bytes: int = 2
 
 
@@ -117,18 +121,18 @@ def decode_seconds(shape: ModelShape, serving: Serving, running: float, context:
 
 @dataclass(frozen=True, slots=True)
 class Rollouts:
-    """What playing ``episodes`` at once on all samplers looks like.
-
-    ``episode``: mean seconds of one; ``running``: sequences that one engine decodes at once; ``per_second``: finished
-    episodes; ``tokens_per_second``: sampled, all engines together; ``generating``: share of an episode's time in which
-    the sampler works on it.
-    """
+    """What playing ``episodes`` at once on all samplers looks like."""
 
     episode: float
+    """Mean seconds of one."""
     running: float
+    """Sequences that one engine decodes at once."""
     per_second: float
+    """Finished episodes."""
     tokens_per_second: float
+    """Sampled, all engines together."""
     generating: float
+    """Share of an episode's time in which the sampler works on it."""
 
 
 def rollouts(shape: ModelShape, serving: Serving, episodes: float, a: Assumptions) -> Rollouts:

@@ -19,13 +19,16 @@ TOOLS = {"broadcast": ("gloo", "NCCL"), "ipc": ("shared memory", "CUDA IPC")}
 
 @dataclass(frozen=True, slots=True)
 class WeightTransport:
-    """``kind``: how weights travel on a cluster, or "local": without one, as ``why`` says. ``why``: what decided it.
-    ``adapter``: an adapter travels alone. ``on_gpu``: they go from GPU to GPU."""
+    """How weights travel from the learner to the samplers."""
 
     kind: Kind
+    """How weights travel on a cluster, or "local": without one, as ``why`` says."""
     why: str
+    """What decided it."""
     adapter: bool = False
+    """An adapter travels alone."""
     on_gpu: bool = False
+    """They go from GPU to GPU."""
 
     @property
     def direct(self) -> bool:

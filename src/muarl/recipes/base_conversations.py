@@ -33,15 +33,15 @@ CONVERSATIONS = "conversations"
 
 def conversations(context: RunContext, base: BaseConfig, user: UserConfig, places: Places) -> list[Episode]:
     """Conversations of experts with random errors; every block of them has its own. DataError if all failed."""
-    wanted, seed = base.conversations, pretraining_seed(base)
+    count, seed = base.conversations, pretraining_seed(base)
 
     def drawn(start: int) -> Sequence[Task]:
-        return places.draw("train", min(BLOCK, wanted - start), seed, start)
+        return places.draw("train", min(BLOCK, count - start), seed, start)
 
-    found = _played(context, base.seed, user, places, drawn, wanted, BLOCK, f"base habits {base.seed}")
-    if not found:
+    episodes = _played(context, base.seed, user, places, drawn, count, BLOCK, f"base habits {base.seed}")
+    if not episodes:
         raise DataError("conversations: every one failed; is the simulated user's endpoint in order?")
-    return found
+    return episodes
 
 
 def held_out(
@@ -49,10 +49,10 @@ def held_out(
 ) -> dict[str, list[Episode]]:
     """By domain, conversations of its validation tasks, made in the same way; domains without such tasks are left
     out."""
-    made, wanted = {}, base.validation
+    made, count = {}, base.validation
     for domain, place in zip(domains, places, strict=True):
-        if wanted and "validation" in find(domain.name).splits:
-            tasks = place.draw("validation", wanted, pretraining_seed(base), 0)
+        if count and "validation" in find(domain.name).splits:
+            tasks = place.draw("validation", count, pretraining_seed(base), 0)
 
             def drawn(start: int, tasks: Sequence[Task] = tasks) -> Sequence[Task]:
                 return tasks[start : start + HELD_OUT_BLOCK]
@@ -69,24 +69,24 @@ def _played(
     user: UserConfig,
     places: Places,
     drawn: Callable[[int], Sequence[Task]],
-    wanted: int,
+    count: int,
     block: int,
     habits: str,
 ) -> list[Episode]:
-    """The conversations of ``wanted`` tasks, block by block. Those with a language model as the user are paid for, and
+    """The conversations of ``count`` tasks, block by block. Those with a language model as the user are paid for, and
     would be others a second time: they are kept in the run's folder for when it is resumed."""
     users = make_users(user, places)
     rng = random.Random(habits)
     name = CONVERSATIONS if block == BLOCK else f"held-out {places.name}"
-    found: list[Episode] = []
-    with event_loop() as loop, context.progress.phase(name, wanted, "conversations") as phase:
+    episodes: list[Episode] = []
+    with event_loop() as loop, context.progress.phase(name, count, "conversations") as phase:
         loop.closes(users)
-        for start in range(0, wanted, block):
+        for start in range(0, count, block):
             errors = {field: rng.random() * MOST for field in COMMON}
             error_profile = ErrorProfile(**errors | {"wrong_id": rng.random() * MOST_WRONG_IDS})
             tasks = drawn(start)
-            kept = f"{name.replace(' ', '-')}-{start}"
-            results = ResultsStore(context.folder, kept, phase=kept) if user.kind == "llm" else None
-            found += demonstrate(places, users, tasks, error_profile, seed=seed + start, results=results)
+            store_name = f"{name.replace(' ', '-')}-{start}"
+            results = ResultsStore(context.folder, store_name, phase=store_name) if user.kind == "llm" else None
+            episodes += demonstrate(places, users, tasks, error_profile, seed=seed + start, results=results)
             phase.advance(len(tasks))
-    return found
+    return episodes

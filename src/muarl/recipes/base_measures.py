@@ -16,14 +16,16 @@ from muarl.learning.packing import Sample
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """How the agents' tokens of some conversations were predicted. ``tokens``: how many; ``nll``: the sum of their
-    negative log-probabilities, nats; ``ids``: how many are values of the world (ids, names, amounts); ``right``: of how
-    many of those the value was the most likely token."""
+    """How the agents' tokens of some conversations were predicted."""
 
     tokens: int = 0
+    """How many there are."""
     nll: float = 0.0
+    """The sum of their negative log-probabilities, nats."""
     ids: int = 0
+    """How many are values of the world (ids, names, amounts)."""
     right: int = 0
+    """Of how many of ``ids`` the value was the most likely token."""
 
     def __add__(self, other: Predicted) -> Predicted:
         return Predicted(
@@ -34,16 +36,16 @@ class Predicted:
         """``nll``: nats a token; ``ids_right``: a share (both None where there is nothing to predict)."""
         nll = self.nll / self.tokens if self.tokens else math.nan
         right = self.right / self.ids if self.ids else math.nan
-        found = {"nll": round(nll, 4), "ids_right": round(right, 4), "tokens": self.tokens, "ids": self.ids}
-        return {name: value for name, value in found.items() if value == value}
+        figures = {"nll": round(nll, 4), "ids_right": round(right, 4), "tokens": self.tokens, "ids": self.ids}
+        return {name: value for name, value in figures.items() if value == value}
 
 
 @torch.no_grad()
 def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collection[int]) -> Predicted:
     """How a model predicts the agents' tokens (weight 1) of conversations. ``values``: the ids of tokens that are
     values of the world."""
-    known = torch.zeros(cast(Any, model.config).vocab_size, dtype=torch.bool)
-    known[list(values)] = True
+    value_mask = torch.zeros(cast(Any, model.config).vocab_size, dtype=torch.bool)
+    value_mask[list(values)] = True
     total = Predicted()
     device = model.device
     for sample in samples:
@@ -52,7 +54,7 @@ def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collect
         logits = cast(Any, model)(input_ids=ids, use_cache=False).logits[0, due].float().cpu()
         targets = ids[0, 1:].cpu()[due]
         nll = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
-        value = known[targets]
+        value = value_mask[targets]
         right = (logits.argmax(-1) == targets) & value
         total += Predicted(len(targets), float(nll), int(value.sum()), int(right.sum()))
     return total

@@ -30,10 +30,16 @@ def chat_config(
 ) -> tuple[RunConfig, OwnSettings | None]:
     """The configuration of one conversation, and what a checkpoint brought along to it. Nothing is loaded yet.
     CheckpointError, ConfigError: what was asked for is not there."""
-    given = ["name=chat", "eval.temperature=0", "rollout.concurrency=1", "engine.processes=1", f"eval.split={split}"]
+    overrides = [
+        "name=chat",
+        "eval.temperature=0",
+        "rollout.concurrency=1",
+        "engine.processes=1",
+        f"eval.split={split}",
+    ]
     own = None
     if agent in NAMED:
-        given.append(f"eval.agent={NAMED[agent]}")
+        overrides.append(f"eval.agent={NAMED[agent]}")
     elif not agent.startswith("endpoint:"):
         existing_checkpoint(agent, NAMED)
         options = [name for name, value in (("domain.name", domain), ("domain.size", size)) if value is not None]
@@ -43,13 +49,13 @@ def chat_config(
             own = _playable(own, said)
         elif domain != own.domain:
             own = own.without("domain.size")
-        given += [f"model.checkpoint={agent}", *own.overrides()]
-    given += [f"domain.name={domain}"] if domain is not None else []
-    given += [f"domain.size={size}"] if size is not None else []
+        overrides += [f"model.checkpoint={agent}", *own.overrides()]
+    overrides += [f"domain.name={domain}"] if domain is not None else []
+    overrides += [f"domain.size={size}"] if size is not None else []
     name = domain or (own.values.get("domain.name") if own is not None else None)
     if name is not None or size is not None or split != "test":
         _check_world(str(name or load_config("quickstart").domain.name), size, split)
-    config = load_config("quickstart", [*given, *settings])
+    config = load_config("quickstart", [*overrides, *settings])
     _check_world(config.domain.name, config.domain.size, config.eval.split)
     return config, own
 
@@ -61,26 +67,26 @@ def _playable(settings: OwnSettings, said: Collection[str]) -> OwnSettings:
     if isinstance(name, list):
         names = ", ".join(str(one["name"]) for one in name)
         raise ConfigError(f"--domain: {settings.source} has several domains ({names}): say which one")
-    found = None if name is None else find(str(name))
-    if found is None or not found.is_benchmark:
+    environment = None if name is None else find(str(name))
+    if environment is None or not environment.is_benchmark:
         return settings
-    if found.practice is None:
+    if environment.practice is None:
         return settings.without("domain.name", "domain.size")
-    sizes = find(found.practice).sizes
+    sizes = find(environment.practice).sizes
     size = {"domain.size": sizes[-1]} if sizes else {}
-    return replace(settings, values={**settings.values, "domain.name": found.practice, **size}).without(*said)
+    return replace(settings, values={**settings.values, "domain.name": environment.practice, **size}).without(*said)
 
 
 def _check_world(name: str, size: str | None, split: str) -> None:
     """ConfigError if a conversation cannot take place there. ``size`` None: the environment's own choice."""
-    found = find(name)
-    if found.is_benchmark:
-        hint = f"; give --domain {found.practice}" if found.practice else ""
+    environment = find(name)
+    if environment.is_benchmark:
+        hint = f"; give --domain {environment.practice}" if environment.practice else ""
         raise ConfigError(f"--domain: {name} is a benchmark, which `muarl eval` plays{hint}")
     if size is not None:
-        found.check_size(size, "--size")
-    if split not in found.splits:
-        raise ConfigError(f"--split: {split!r} is unknown; {name} has {', '.join(found.splits)}")
+        environment.check_size(size, "--size")
+    if split not in environment.splits:
+        raise ConfigError(f"--split: {split!r} is unknown; {name} has {', '.join(environment.splits)}")
 
 
 def chat_agent(spec: str, config: RunConfig, place: Place) -> Agent:

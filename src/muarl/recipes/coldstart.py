@@ -65,48 +65,50 @@ def run(config: RunConfig) -> Path:
         check_server(source.place.domain)
     ask_endpoints(asked, bounds.name("coldstart"))
     with open_context(config, "coldstart", logs=False) as context:
-        run, progress, wanted = context.folder, context.progress, config.coldstart
+        run, progress, coldstart = context.folder, context.progress, config.coldstart
         context.loop.closes(others, *(part for s in sources for part in (s.place, s.agent, s.users)))
         run.takes_place_in(", ".join(source.name for source in sources), configured=True)
-        shares = _shares(wanted.count, sources)
-        found = _Found()
+        shares = _shares(coldstart.count, sources)
+        gathered = _Found()
         stores = {s.name: ResultsStore(run, s.name, context=True, phase=f"coldstart {s.name}") for s in sources}
         for source in sources:
-            _check_own(wanted.seed, source, stores[source.name])
+            _check_own(coldstart.seed, source, stores[source.name])
         for source in sources:
-            gather(context, wanted, source, shares[source.name], stores[source.name], found, others)
+            gather(context, coldstart, source, shares[source.name], stores[source.name], gathered, others)
         for results in stores.values():
             results.close(sorted(results.kept.values(), key=lambda e: int(e.tags[DRAWN]["index"])))
         facts = {
-            "teacher": "scripted experts" if wanted.teacher == "expert" else sources[0].agent.name,
+            "teacher": "scripted experts" if coldstart.teacher == "expert" else sources[0].agent.name,
             "users": sources[0].users.name,
-            "tools": wanted.tools,
-            "seed": wanted.seed,
+            "tools": coldstart.tools,
+            "seed": coldstart.seed,
         }
-        made = Dataset(found.kept, found.dropped, shares, facts)
-        card = dataset.write(run.path / "dataset", made, spent=found.spent, seconds=run.seconds)
+        made = Dataset(gathered.kept, gathered.dropped, shares, facts)
+        card = dataset.write(run.path / "dataset", made, spent=gathered.spent, seconds=run.seconds)
         run.write_summary(card)
         progress.say(f"{card['kept']} conversations kept, {card['dropped']} dropped: {run.path / 'dataset'}")
         for name, part in card["scenarios"].items():
             if part["kept"] < part["wanted"]:
                 progress.say(f"{name}: only {part['kept']} of {part['wanted']} were kept; dropped: {part['dropped']}")
-        if found.end is not RolloutEnd.COMPLETE:
+        if gathered.end is not RolloutEnd.COMPLETE:
             progress.say(
-                f"Not complete: {found.end.why}. `muarl coldstart --resume {run.path}` {found.end.remedy} to resume."
+                f"Not complete: {gathered.end.why}. `muarl coldstart --resume {run.path}` {gathered.end.remedy} to "
+                "resume."
             )
     return run.path
 
 
 @dataclass
 class _Found:
-    """What the run has come to so far. ``spent``: for the scenarios that are done, by all who take part.
-    ``reserve``: knows what conversations cost."""
+    """What the run has come to so far."""
 
     kept: list[Episode] = field(default_factory=list)
     dropped: list[DroppedConversation] = field(default_factory=list)
     spent: Usage = Usage()
+    """For the scenarios that are done, by all who take part."""
     end: RolloutEnd = RolloutEnd.COMPLETE
     reserve: Reserve = field(default_factory=Reserve)
+    """Knows what conversations cost."""
 
 
 @dataclass(frozen=True)
@@ -140,11 +142,11 @@ class _Others:
 
 def gather(
     context: RunContext,
-    wanted: ColdstartConfig,
+    coldstart: ColdstartConfig,
     source: ColdStartSource,
     count: int,
     results: ResultsStore,
-    found: _Found,
+    gathered: _Found,
     others: _Others,
 ) -> None:
     """Play a scenario's tasks until ``count`` conversations are kept, every task has been tried, or a budget is
@@ -152,23 +154,23 @@ def gather(
     run, progress = context.folder, context.progress
     draw = source.draw(run)
     judged = JudgedConversations(run.episodes / f"{source.name}.judged.jsonl")
-    seen = NearDuplicates(wanted.near_duplicate)
-    tried, kept, before = 0, 0, Usage()
+    seen = NearDuplicates(coldstart.near_duplicate)
+    tried, kept_count, before = 0, 0, Usage()
     used = partial(others.used_since, others.used)
-    bounds = wanted.max_cost, wanted.max_tokens
-    budget = Budget(*bounds, lambda: found.spent + before + used(), reserve=found.reserve)
+    bounds = coldstart.max_cost, coldstart.max_tokens
+    budget = Budget(*bounds, lambda: gathered.spent + before + used(), reserve=gathered.reserve)
     results.teach(budget)
     if results.kept:
         progress.say(f"{source.name}: {len(results.kept)} conversations were finished before.")
     with progress.phase(source.name, count, "conversations") as phase:
-        while kept < count and tried < count * wanted.attempts:
-            more = min(count - kept, count * wanted.attempts - tried)
-            requests = _requests(wanted.seed, source, draw, tried, more)
+        while kept_count < count and tried < count * coldstart.attempts:
+            more = min(count - kept_count, count * coldstart.attempts - tried)
+            requests = _requests(coldstart.seed, source, draw, tried, more)
             tasks = {r.episode_id: r.task for r in requests}
             objections: dict[str, DroppedConversation | None] = {}
 
             def look(episode: Episode, tasks: Mapping[str, Task] = tasks, objections: Any = objections) -> None:
-                objections[episode.id] = _objection(wanted, source, tasks[episode.id], episode)
+                objections[episode.id] = _objection(coldstart, source, tasks[episode.id], episode)
                 # Judge and near-duplicates are asked later, so this may be taken back.
                 phase.advance(objections[episode.id] is None)
 
@@ -176,9 +178,9 @@ def gather(
                 break
             tried += len(requests)
             before = results.spent
-            played = _play(source, results.open(requests), budget, results, used, look, wanted.concurrency)
+            played = _play(source, results.open(requests), budget, results, used, look, coldstart.concurrency)
             if played is not None and played.end is not RolloutEnd.COMPLETE:
-                found.end = played.end
+                gathered.end = played.end
             episodes = [(r.task, results.kept[r.episode_id]) for r in requests if r.episode_id in results.kept]
             for _, episode in episodes:
                 if episode.id not in objections:
@@ -188,15 +190,15 @@ def gather(
                 dropped = objections[episode.id] or _later_objection(episode, passed, seen)
                 if dropped is None:
                     seen.keep(episode)
-                    found.kept.append(episode)
-                    kept += 1
+                    gathered.kept.append(episode)
+                    kept_count += 1
                 else:
-                    found.dropped.append(dropped)
+                    gathered.dropped.append(dropped)
             results.log(used())
-            phase.advance(kept - phase.done, tried=tried)
-            if found.end is not RolloutEnd.COMPLETE:
+            phase.advance(kept_count - phase.done, tried=tried)
+            if gathered.end is not RolloutEnd.COMPLETE:
                 break
-    found.spent += results.spent + used()
+    gathered.spent += results.spent + used()
 
 
 def _check_own(seed: int, source: ColdStartSource, results: ResultsStore) -> None:
@@ -252,12 +254,12 @@ def _play(
 
 
 def _objection(
-    wanted: ColdstartConfig, source: ColdStartSource, task: Task, episode: Episode
+    coldstart: ColdstartConfig, source: ColdStartSource, task: Task, episode: Episode
 ) -> DroppedConversation | None:
     """What a filter has against a conversation by itself, None if nothing."""
-    bounds = FilterBounds(wanted.min_turns, wanted.max_turns, wanted.max_words, wanted.max_tool_errors)
-    known = task.actions is not None or bool(task.env_assertions)
-    checkable = known and source.place.checkable
+    bounds = FilterBounds(coldstart.min_turns, coldstart.max_turns, coldstart.max_words, coldstart.max_tool_errors)
+    has_goal = task.actions is not None or bool(task.env_assertions)
+    checkable = has_goal and source.place.checkable
     offered = episode.tools if episode.tools is not None else source.place.tools(task)
     later = source.place.domain.tool_specs()
     candidate = Candidate(episode, task, (*later, *offered), source.place.user_tools(task), checkable)

@@ -44,10 +44,7 @@ INTENTS = "intents.txt"
 
 @dataclass(frozen=True)
 class ColdStartSource:
-    """One scenario of a run: where its conversations take place, and who takes part.
-
-    ``brief`` and ``writer``: of tasks that a teacher writes, None where a generator makes them.
-    """
+    """One scenario of a run: where its conversations take place, and who takes part."""
 
     name: str
     place: Place
@@ -55,7 +52,9 @@ class ColdStartSource:
     users: ByPlace[UserFactory]
     size: str
     brief: Brief | None = None
+    """Of tasks that a teacher writes, None where a generator makes them."""
     writer: Endpoint | None = None
+    """Of tasks that a teacher writes, None where a generator makes them."""
 
     def draw(self, run: RunDirectory) -> Draw:
         """Where its tasks come from: the generator, or a teacher, whose tasks are kept in the run's folder."""
@@ -64,18 +63,18 @@ class ColdStartSource:
         return WrittenTasks(run.episodes / f"{self.name}.tasks.jsonl", self.writer, self.brief).draw
 
 
-def tools_endpoint(wanted: ColdstartConfig) -> Endpoint | None:
+def tools_endpoint(coldstart: ColdstartConfig) -> Endpoint | None:
     """The client of the model that plays tools, one for all scenarios of a run; None where made worlds do."""
-    section = wanted.tools_endpoint
-    return make_endpoint(section) if wanted.tools == "imagined" and section is not None else None
+    section = coldstart.tools_endpoint
+    return make_endpoint(section) if coldstart.tools == "imagined" and section is not None else None
 
 
-def check_size(wanted: ColdstartConfig) -> None:
+def check_size(coldstart: ColdstartConfig) -> None:
     """ConfigError for a size that none of the scenarios comes in, unless it is the default."""
-    made = [find(name, "coldstart.scenarios") for name in wanted.scenarios if not is_folder(name)]
+    made = [find(name, "coldstart.scenarios") for name in coldstart.scenarios if not is_folder(name)]
     sizes = list(dict.fromkeys(size for environment in made for size in environment.sizes))
-    if sizes and wanted.size not in (*sizes, ColdstartConfig().size):
-        raise ConfigError(f"coldstart.size is {wanted.size}; the sizes of the scenarios are {', '.join(sizes)}")
+    if sizes and coldstart.size not in (*sizes, ColdstartConfig().size):
+        raise ConfigError(f"coldstart.size is {coldstart.size}; the sizes of the scenarios are {', '.join(sizes)}")
 
 
 def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStartSource:
@@ -83,14 +82,16 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
 
     ConfigError if it is none, or needs something that is not installed.
     """
-    wanted = config.coldstart
+    coldstart = config.coldstart
     if is_folder(name):
-        return own_source(Path(name).expanduser(), wanted, config.user, config.eval.judge, tools)
+        return own_source(Path(name).expanduser(), coldstart, config.user, config.eval.judge, tools)
     made = find(name, "coldstart.scenarios")
-    size = wanted.size if wanted.size in made.sizes or not made.sizes else made.sizes[-1]
+    size = coldstart.size if coldstart.size in made.sizes or not made.sizes else made.sizes[-1]
     section = config.domains[0].model_copy(update={"name": name, "size": size, "intents": (), "policy": None})
     place = place_of(config.model_copy(update={"domain": section}), with_rl=False)
-    limits = Limits(turns=wanted.max_turns, tool_errors=max(config.rollout.max_tool_errors, wanted.max_tool_errors + 1))
+    limits = Limits(
+        turns=coldstart.max_turns, tool_errors=max(config.rollout.max_tool_errors, coldstart.max_tool_errors + 1)
+    )
     place = replace(place, limits=limits)
     if tools is not None and made.imagined is not None:
         from muarl.domains.imagined.domain import goal_met
@@ -105,26 +106,26 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
             **made.as_declared(),
         )
     agent: Agent
-    if wanted.teacher == "endpoint" and wanted.endpoint is not None:
-        agent = EndpointAgent(make_endpoint(wanted.endpoint))
+    if coldstart.teacher == "endpoint" and coldstart.endpoint is not None:
+        agent = EndpointAgent(make_endpoint(coldstart.endpoint))
     else:
         if made.expert is None:
             raise ConfigError(
                 f"{made.name} has no scripted expert to make conversations with: let a model serve (--teacher "
                 "endpoint:MODEL), or give it an expert (docs/domains.md)"
             )
-        agent = ExpertAgent(ErrorProfile(**wanted.error_profile.model_dump()), make=made.expert)
+        agent = ExpertAgent(ErrorProfile(**coldstart.error_profile.model_dump()), make=made.expert)
     return ColdStartSource(name, place, agent, make_users(config.user, Places([place])), size)
 
 
 def own_source(
-    folder: Path, wanted: ColdstartConfig, user: UserConfig, judge: str, tools: Endpoint | None
+    folder: Path, coldstart: ColdstartConfig, user: UserConfig, judge: str, tools: Endpoint | None
 ) -> ColdStartSource:
     """The scenario in a folder. DataError names what is wrong with which file; ConfigError says who is missing."""
     from muarl.domains.imagined.domain import ImaginedDomain
     from muarl.domains.imagined.scenario import read_scenario
 
-    if wanted.endpoint is None or wanted.teacher != "endpoint" or user.kind != "llm" or tools is None:
+    if coldstart.endpoint is None or coldstart.teacher != "endpoint" or user.kind != "llm" or tools is None:
         raise ConfigError(
             f"{folder}: a scenario folder has no expert or users: give models with --teacher, --user and --tools"
         )
@@ -137,7 +138,7 @@ def own_source(
     if not intents:
         raise DataError(f"{folder / INTENTS} is empty: write what customers come for, a few words on each line")
     domain = ImaginedDomain(scenario, tools)
-    limits = Limits(turns=wanted.max_turns, tool_errors=wanted.max_tool_errors + 1)
+    limits = Limits(turns=coldstart.max_turns, tool_errors=coldstart.max_tool_errors + 1)
     place = ImaginedPlace(
         name=domain.name,
         domain=domain,
@@ -147,10 +148,10 @@ def own_source(
         judge=make_judge(judge),
     )
     brief = Brief(scenario.name, scenario.policy, domain.tool_specs(), scenario.world, intents)
-    teacher = make_endpoint(wanted.endpoint)
+    teacher = make_endpoint(coldstart.endpoint)
     users = make_users(user, Places([place]))
     return ColdStartSource(
-        scenario.name, place, EndpointAgent(teacher), users, "", brief, make_endpoint(wanted.endpoint)
+        scenario.name, place, EndpointAgent(teacher), users, "", brief, make_endpoint(coldstart.endpoint)
     )
 
 
@@ -158,10 +159,10 @@ def _no_tasks(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
     raise ConfigError("the tasks of a scenario folder are written by a teacher during a run; there are no others")
 
 
-def check_bound(wanted: ColdstartConfig, asked: Sequence[tuple[str, str, Endpoint]]) -> None:
+def check_bound(coldstart: ColdstartConfig, asked: Sequence[tuple[str, str, Endpoint]]) -> None:
     """ConfigError where a bound on the cost is set and nobody knows what a model costs."""
     for section, _, endpoint in asked:
-        if wanted.max_cost is not None and endpoint.config.price is None:
+        if coldstart.max_cost is not None and endpoint.config.price is None:
             named = "" if section.endswith("judge") else f"say it in {section}.prompt_price and .completion_price, or "
             raise ConfigError(
                 f"coldstart.max_cost: what {endpoint.model} ({section}) costs is not known; {named}bound the tokens by "
@@ -169,16 +170,16 @@ def check_bound(wanted: ColdstartConfig, asked: Sequence[tuple[str, str, Endpoin
             )
 
 
-def endpoints(wanted: ColdstartConfig, user: UserConfig) -> list[tuple[str, str, Endpoint]]:
+def endpoints(coldstart: ColdstartConfig, user: UserConfig) -> list[tuple[str, str, Endpoint]]:
     """(section, boundary, endpoint) of every model that the run will ask."""
-    found = []
-    if wanted.teacher == "endpoint" and wanted.endpoint is not None:
-        found.append(("coldstart.endpoint", "agent", make_endpoint(wanted.endpoint)))
+    asked = []
+    if coldstart.teacher == "endpoint" and coldstart.endpoint is not None:
+        asked.append(("coldstart.endpoint", "agent", make_endpoint(coldstart.endpoint)))
     if user.kind == "llm" and user.endpoint is not None:
-        found.append(("user.endpoint", "user", make_endpoint(user.endpoint)))
-    if wanted.tools == "imagined" and wanted.tools_endpoint is not None:
-        found.append(("coldstart.tools_endpoint", "world", make_endpoint(wanted.tools_endpoint)))
-    judge = None if wanted.judge is None else open_judge_model(wanted.judge)
+        asked.append(("user.endpoint", "user", make_endpoint(user.endpoint)))
+    if coldstart.tools == "imagined" and coldstart.tools_endpoint is not None:
+        asked.append(("coldstart.tools_endpoint", "world", make_endpoint(coldstart.tools_endpoint)))
+    judge = None if coldstart.judge is None else open_judge_model(coldstart.judge)
     if judge is not None:
-        found.append(("coldstart.judge", "judge", judge.endpoint))
-    return found
+        asked.append(("coldstart.judge", "judge", judge.endpoint))
+    return asked

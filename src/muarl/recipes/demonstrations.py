@@ -68,11 +68,11 @@ def demonstrate(
         played = loop.run(rollout(still, executor, budget=budget, progress=finished))
     if played.end is not RolloutEnd.COMPLETE and spending is not None:
         raise spending.spent()
-    found = played.episodes
+    episodes = played.episodes
     if results is not None:
-        found = [results.kept[r.episode_id] for r in requests]
-        results.close(found)
-    return [e for e in found if e.learnable]
+        episodes = [results.kept[r.episode_id] for r in requests]
+        results.close(episodes)
+    return [e for e in episodes if e.learnable]
 
 
 def supervised_samples(
@@ -93,8 +93,8 @@ def supervised_samples(
     for episode in episodes:
         place = places.of(episode)
         specs = place.domain.tool_specs() if episode.tools is None else episode.tools
-        told = place.domain.policy_text if place.system is None else place.system
-        text = told if episode.system is None else episode.system
+        policy_text = place.domain.policy_text if place.system is None else place.system
+        text = policy_text if episode.system is None else episode.system
         try:
             trace = chat.training_tokens(text, specs, agent_view(episode.messages, place.rules))
         except (ValueError, TypeError) as problem:
@@ -110,7 +110,7 @@ def segments_of(trace: TokenTrace, other_weight: float = 0.0) -> Segments:
     first, *later = trace.segments()
     samples = [Sample.supervised(first.ids, first.loss_mask, other_weight)]
     for part in later:
-        given = part.loss_mask.index(True)
-        weights = [0.0] * given + [1.0 if m else other_weight for m in part.loss_mask[given:]]
+        context_length = part.loss_mask.index(True)
+        weights = [0.0] * context_length + [1.0 if m else other_weight for m in part.loss_mask[context_length:]]
         samples.append(Sample(part.ids, weights))
     return tuple(samples)

@@ -72,9 +72,9 @@ def dry_run(
     seen = None if run.model.device == "cpu" or run.cluster.address == "local" else look(run.cluster.address)
     lines = [_model_line(run.model.held, shape, folder), *notes]
     measured = config.eval.split if recipe == "sft" else None
-    prompt, told = _prompt(run, config.domains, places, shape, model, folder, measured=measured)
+    prompt, prompt_line = _prompt(run, config.domains, places, shape, model, folder, measured=measured)
     count = min(config.sft.demonstrations, 8) if recipe == "sft" else config.rl.tasks_per_step
-    lines += [_tasks(places, config.domain_text, count, config.rl.seed), told, *_machines(run, assumed, seen)]
+    lines += [_tasks(places, config.domain_text, count, config.rl.seed), prompt_line, *_machines(run, assumed, seen)]
     lines += _users(cast, roles)
     lines.append(_learner(run, config.sft if recipe == "sft" else config.rl, model))
     lines.append(_packing(run.model.max_context, run.learner.pack_tokens, config.rl.group_size))
@@ -119,7 +119,7 @@ def _model_line(held: str, shape: ModelShape, folder: Path | None) -> str:
 
 def _machines(compute: Compute, assumed: Assumptions, seen: Machines | None) -> Iterator[str]:
     """Which GPUs are planned with, and how that is known."""
-    if "gpu" in assumed.given:
+    if "gpu" in assumed.replaced:
         yield f"machines: {assumed.gpu}, as --assume says"
     elif seen is not None:
         yield f"machines: {seen}"
@@ -219,8 +219,8 @@ def _cold_start(run: PlannedRun, shape: ModelShape, assumed: Assumptions, seen: 
         )
     made = learning_plan(run, run.sft, shape, step_count(run.sft, count), assumed, seen)
     if not made.fits and made.seconds is not None:
-        found = nearest(run, lambda c: learning_plan(c, c.sft, shape, made.steps, assumed, seen).fits)
-        hint = f"The nearest that fits: {' '.join(found)}" if found else "No settings make it fit."
+        fitting = nearest(run, lambda c: learning_plan(c, c.sft, shape, made.steps, assumed, seen).fits)
+        hint = f"The nearest that fits: {' '.join(fitting)}" if fitting else "No settings make it fit."
         raise ConfigError(f"This run does not fit its machines: {made.lines()[0]}. {hint}")
     return [*lines, *made.lines()]
 

@@ -85,41 +85,41 @@ def run(config: RunConfig) -> Path:
                 f"eval.judge is {playing.eval.judge}: assertions about words are not judged by a model, so scores do "
                 "not compare with published ones."
             )
-        wanted = playing.eval.tasks
-        if wanted is not None and len(tasks) < wanted and not playing.eval.task_ids:
+        task_count = playing.eval.tasks
+        if task_count is not None and len(tasks) < task_count and not playing.eval.task_ids:
             split = f"{playing.eval.split} split of {places.name}"
-            progress.say(f"The {split} has {len(tasks)} tasks, fewer than {wanted}: all are played.")
-        found = _measure(context, playing, places, agent, users, tasks, judges, grid)
-        for level, others in harder.items() if found.end is RolloutEnd.COMPLETE else ():
-            one = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, found)
-            found = replace(found, harder={**found.harder, level: one})
+            progress.say(f"The {split} has {len(tasks)} tasks, fewer than {task_count}: all are played.")
+        evaluation = _measure(context, playing, places, agent, users, tasks, judges, grid)
+        for level, others in harder.items() if evaluation.end is RolloutEnd.COMPLETE else ():
+            one = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, evaluation)
+            evaluation = replace(evaluation, harder={**evaluation.harder, level: one})
         reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
-        summary = summary_of(found, run.seconds) | ({} if reward is None else {"reward": reward})
+        summary = summary_of(evaluation, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
             summary["next_turns"] = next_turns(cast, playing.rollout.concurrency, places, agent, tasks, progress)
-        write_audits(run, [found.audited, *(one.audited for one in found.harder.values())])
+        write_audits(run, [evaluation.audited, *(one.audited for one in evaluation.harder.values())])
         run.write_summary(summary)
         name = f"{agent.name} on {places.name}"
         report = EvaluationReport.of(
-            found.episodes, name=name, baselines=found.floors, domain_baselines=found.domain_floors
+            evaluation.episodes, name=name, baselines=evaluation.floors, domain_baselines=evaluation.domain_floors
         )
-        write_text(run.path / "report.md", report_text(found, report, summary))
+        write_text(run.path / "report.md", report_text(evaluation, report, summary))
         progress.console.print(report.to_table())
         for text in report.warnings():
             progress.say(f"Warning: {text}.")
         if (difficulty := difficulty_table(summary)) is not None:
             progress.console.print(to_terminal(difficulty))
-        for table in tables(found.audited.summary, detailed=False).values():
+        for table in tables(evaluation.audited.summary, detailed=False).values():
             progress.console.print(to_terminal(table))
         if (cost := cost_text(summary)) is not None:
             progress.say(cost)
         if summary["benchmark"] is not None and summary["benchmark"]["figures"]:
             figures = summary["benchmark"]["figures"].items()
             progress.say(f"{places.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
-        if found.end is not RolloutEnd.COMPLETE:
+        if evaluation.end is not RolloutEnd.COMPLETE:
             progress.say(
-                f"{len(found.episodes)} of {found.planned} episodes were played: {found.end.why}. "
-                f"`muarl eval --resume {run.path}` {found.end.remedy} plays the rest."
+                f"{len(evaluation.episodes)} of {evaluation.planned} episodes were played: {evaluation.end.why}. "
+                f"`muarl eval --resume {run.path}` {evaluation.end.remedy} plays the rest."
             )
     return run.path
 
@@ -229,8 +229,8 @@ def _played(
     if still := results.open(requests):
         of_policy = partial(policy_executor, Compute.of(config), measuring=True, level=level)
         host = local_executor if config.eval.solo else of_policy
-        executor, kept = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
-        _, end = play_all(executor, still, context.progress, label, budget=budget, finished_before=kept, final=keep)
+        executor, finished = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
+        _, end = play_all(executor, still, context.progress, label, budget=budget, finished_before=finished, final=keep)
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
     some_scored(episodes, LABEL if level is None else label)
     return episodes, end
@@ -277,12 +277,12 @@ def baseline_scores(
     outcomes: dict[str, dict[str, list[float]]] = {}
     for place in places:
         own, do_nothing = [task for task in tasks if places.of(task) is place], place.do_nothing()
-        found = outcomes.setdefault(place.name, {})
+        of_place = outcomes.setdefault(place.name, {})
         with event_loop() as loop:
             if do_nothing is not None:
                 untouched = loop.run(_untouched(do_nothing, [places.own(task) for task in own]))
-                found["do_nothing"] = [is_success(verdict.reward) for verdict in untouched]
-                found[NO_COMPLETION] = _completions(untouched)
+                of_place["do_nothing"] = [is_success(verdict.reward) for verdict in untouched]
+                of_place[NO_COMPLETION] = _completions(untouched)
                 continue
             agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
             if place.can_transfer and cast.eval_user.kind == "agenda":
@@ -293,14 +293,16 @@ def baseline_scores(
                 executor = local_executor(places, idle, users, concurrency)
                 label = name.replace("_", " ") + ("" if len(places) == 1 else f" in {place.name}")
                 played = evaluate(cast.eval, places, own, executor, progress, label=label, trials=1)
-                found[name] = [is_success(e.reward) for e in scored(played)]
+                of_place[name] = [is_success(e.reward) for e in scored(played)]
                 if name == "do_nothing":
-                    found[NO_COMPLETION] = _completions([e.verdict for e in scored(played) if e.verdict is not None])
-    by_domain = {name: {n: fmean(own) for n, own in found.items() if own} for name, found in outcomes.items()}
+                    of_place[NO_COMPLETION] = _completions([e.verdict for e in scored(played) if e.verdict is not None])
+    by_domain = {name: {n: fmean(own) for n, own in of_place.items() if own} for name, of_place in outcomes.items()}
     names = [
-        n for n in ("do_nothing", NO_COMPLETION, "always_transfer") if all(n in found for found in outcomes.values())
+        n
+        for n in ("do_nothing", NO_COMPLETION, "always_transfer")
+        if all(n in of_place for of_place in outcomes.values())
     ]
-    together = {name: [outcome for found in outcomes.values() for outcome in found[name]] for name in names}
+    together = {name: [outcome for of_place in outcomes.values() for outcome in of_place[name]] for name in names}
     return {name: fmean(own) for name, own in together.items() if own}, {p: own for p, own in by_domain.items() if own}
 
 
@@ -309,11 +311,11 @@ def _completions(verdicts: Sequence[Verdict]) -> list[float]:
 
 
 async def _untouched(do_nothing: Callable[[Task], Awaitable[Verdict]], tasks: Sequence[Task]) -> list[Verdict]:
-    found = []
+    verdicts = []
     for task in tasks:
         try:
             verdict = await do_nothing(task)
         except InfrastructureError:  # an assertion that fails to run, as in an episode that is then excluded
             continue
-        found.append(verdict)
-    return found
+        verdicts.append(verdict)
+    return verdicts

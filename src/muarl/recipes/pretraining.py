@@ -93,10 +93,10 @@ def run(config: RunConfig) -> Path:
             config.base, config.seed, worlds, _texts(episodes[:TOKENIZER_CONVERSATIONS], names=config.base.words), start
         )
         chat = chat_format(policy.tokenizer)
-        found = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
-        samples = [sample for segments in found for sample in segments]
+        per_episode = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
+        samples = [sample for segments in per_episode for sample in segments]
         weight = config.base.difficulty_weight
-        often = [how_often(e.tags, weight) for e, own in zip(episodes, found, strict=True) for _ in own]
+        often = [how_often(e.tags, weight) for e, own in zip(episodes, per_episode, strict=True) for _ in own]
         entities = _entities(policy.tokenizer, _values(worlds, chat))
         base = config.base
         batches = Batches(samples, often, entities, base.batch, context.seed, others=base.others_learnt)
@@ -208,14 +208,14 @@ def draw_anew(model: PreTrainedModel, spare: Sequence[int], pieces: Sequence[int
 
 
 def _samples(episodes: Sequence[Episode], places: Places, chat: ChatFormat) -> list[Sample]:
-    found = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
-    return [sample for segments in found for sample in segments]
+    per_episode = supervised_samples(episodes, places, chat, other_weight=OTHER_WEIGHT)
+    return [sample for segments in per_episode for sample in segments]
 
 
 def _values(worlds: Sequence[Environment], chat: ChatFormat) -> list[int]:
     """The tokens that values of the worlds are."""
-    found = [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
-    return found if len(worlds) == 1 else list(dict.fromkeys(found))  # worlds share names, and a drill has each once
+    ids = [i for world in worlds for piece in world.entities() for i in chat.tokenizer.encode(piece)]
+    return ids if len(worlds) == 1 else list(dict.fromkeys(ids))  # worlds share names, and a drill has each once
 
 
 def _entities(tokenizer: PreTrainedTokenizerFast, values: Sequence[int]) -> list[int]:
@@ -235,12 +235,12 @@ def _measured(
 ) -> dict[str, Any]:
     """How the finished model predicts conversations of tasks that it has not read, by domain. ``played``: those."""
     policy.model.eval()
-    found = {}
+    by_place = {}
     for domain, place in zip(domains, places, strict=True):
         if place.name in played:
             samples = _samples(played[place.name], Places([place]), chat)
-            found[place.name] = predicted(policy.model, samples, _values([find(domain.name)], chat))
-    return measures(found)
+            by_place[place.name] = predicted(policy.model, samples, _values([find(domain.name)], chat))
+    return measures(by_place)
 
 
 def _notes(domains: str, seed: int, samples: int, start: Policy | None) -> ModelNotes:
@@ -257,7 +257,7 @@ def _check_offers(environment: Environment, user: str) -> None:
     has = {"scripted expert": environment.expert, "rule-based user": environment.rule_based_user}
     if user != "agenda":
         del has["rule-based user"]
-    if missing := " and no ".join(what for what, found in has.items() if found is None):
+    if missing := " and no ".join(what for what, offer in has.items() if offer is None):
         raise ConfigError(
             f"muarl base learns from conversations of a scripted expert, and {environment.name} has no {missing}: "
             "choose one that has (`muarl domains` lists them), or train a checkpoint of your own (model.checkpoint)"

@@ -104,14 +104,16 @@ def run(config: RunConfig) -> Path:
         ) -> tuple[list[Episode], EvaluationAudit]:
             """The same, audited, and kept with the run's episodes and figures, unless an interrupted run has done
             so."""
-            kept, phase = _kept(config.eval, run, name, tasks), "evaluation" if level is None else label
-            found = played(label, config.eval.temperature, users=users, level=level) if kept is None else kept
-            audited = audit_episodes(places, tasks, found, name=name, file=name)
-            if kept is None:
-                run.write_episodes(name, found)
+            finished, phase = _kept(config.eval, run, name, tasks), "evaluation" if level is None else label
+            measured_episodes = (
+                played(label, config.eval.temperature, users=users, level=level) if finished is None else finished
+            )
+            audited = audit_episodes(places, tasks, measured_episodes, name=name, file=name)
+            if finished is None:
+                run.write_episodes(name, measured_episodes)
             if not any((r.get("phase"), r.get("step")) == (phase, step) for r in run.read_metrics()):
-                context.logger.log(episode_metrics(found), phase=phase, step=step)
-            return found, audited
+                context.logger.log(episode_metrics(measured_episodes), phase=phase, step=step)
+            return measured_episodes, audited
 
         before, audited_before = measured("eval-before", BEFORE, 0)
         progress.say(_line("After the cold start", before, floor))
@@ -123,9 +125,9 @@ def run(config: RunConfig) -> Path:
         audits, harder = [audited_before, audited_after], dict[str, Any]()
         for level, others in levels.items():
             label = label_of(level)
-            found, audited = measured(name_of(level), label, config.rl.steps, users=others, level=level)
+            episodes_there, audited = measured(name_of(level), label, config.rl.steps, users=others, level=level)
             audits.append(audited)
-            harder[level] = HarderEvaluation(found, audited).to_json()
+            harder[level] = HarderEvaluation(episodes_there, audited).to_json()
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
         audit_episodes(places, tasks, greedy)
@@ -187,8 +189,8 @@ def _kept(ev: EvalConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -
     if not isinstance(run, ResumedRun):
         return None
     requests = requests_for(tasks, ev.trials, seed=ev.seed, label=LABEL)
-    found = run.read_episodes(name)
-    return found if [(e.id, e.seed) for e in found] == [(r.episode_id, r.seed) for r in requests] else None
+    episodes = run.read_episodes(name)
+    return episodes if [(e.id, e.seed) for e in episodes] == [(r.episode_id, r.seed) for r in requests] else None
 
 
 def _pair(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,7 +205,7 @@ def _success(episodes: list[Episode]) -> float:
 
 
 def _line(what: str, episodes: list[Episode], floor: Mapping[str, list[Episode]]) -> str:
-    found = evaluate_summary(episodes)
+    summary = evaluate_summary(episodes)
     others = ", ".join(f"{name.replace('_', ' ')} {_success(f):.0%}" for name, f in floor.items())
-    each = "".join(f", {name} {part['success']:.1%}" for name, part in found.get("by_domain", {}).items())
-    return f"{what}: {score_text(found)} on {found['tasks']} tasks{each}; {others}."
+    each = "".join(f", {name} {part['success']:.1%}" for name, part in summary.get("by_domain", {}).items())
+    return f"{what}: {score_text(summary)} on {summary['tasks']} tasks{each}; {others}."

@@ -108,8 +108,8 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
 
 
 def _summarise(folder: RunDirectory, reward: str, seed: int) -> None:
-    told = {"reward": reward, "training": training_summary(folder.read_metrics())}
-    folder.write_summary({**told, "seed": seed, "seconds": folder.seconds})
+    facts = {"reward": reward, "training": training_summary(folder.read_metrics())}
+    folder.write_summary({**facts, "seed": seed, "seconds": folder.seconds})
 
 
 def train(
@@ -319,32 +319,32 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
             raise spending.spent()
         return played.episodes
 
-    kept: list[Group] = []
+    viable: list[Group] = []
     dropped: list[Group] = []
     episodes: list[Episode] = []
-    known: dict[str, Task] = {}
+    tasks_by_id: dict[str, Task] = {}
     looked: list[Looked] = []
     for draw in range(draws):
         number, label = step * draws + draw, f"{step}.{draw}"
         if rl.practice.first_look:
-            found = await look_first(rl, drawn, play, number, seed=own, label=label)
+            batch = await look_first(rl, drawn, play, number, seed=own, label=label)
         elif rl.branch.stems:
             from muarl.recipes.training.branching import play_branching  # most runs play from the start
 
-            found = await play_branching(rl, drawn, play, number, seed=own, label=label)
+            batch = await play_branching(rl, drawn, play, number, seed=own, label=label)
         else:
-            found = await play_all(rl, drawn, play, number, seed=own, label=label)
-        known |= {task.id: task for task in found.tasks}
-        looked.append(found)
-        episodes += [*found.filled, *found.unfilled]
-        groups = collect_groups(found.filled, rl.group_size, minimum=rl.min_group)
-        kept += groups.kept
+            batch = await play_all(rl, drawn, play, number, seed=own, label=label)
+        tasks_by_id |= {task.id: task for task in batch.tasks}
+        looked.append(batch)
+        episodes += [*batch.filled, *batch.unfilled]
+        groups = collect_groups(batch.filled, rl.group_size, minimum=rl.min_group)
+        viable += groups.kept
         dropped += groups.dropped
-        if sum(len(set(g.rewards)) > 1 for g in kept) >= rl.tasks_per_step:
+        if sum(len(set(g.rewards)) > 1 for g in viable) >= rl.tasks_per_step:
             break
-    if not kept:
+    if not viable:
         raise nothing_left(step, episodes)
     if rl.dynamic_sampling:
-        mixed = [g for g in kept if len(set(g.rewards)) > 1]
-        kept = mixed[: rl.tasks_per_step] or kept[: rl.tasks_per_step]
-    return StepPlayed(Played(Groups(kept, dropped, groups.minimum), episodes, tasks=known), looked, rl.practice)
+        mixed = [g for g in viable if len(set(g.rewards)) > 1]
+        viable = mixed[: rl.tasks_per_step] or viable[: rl.tasks_per_step]
+    return StepPlayed(Played(Groups(viable, dropped, groups.minimum), episodes, tasks=tasks_by_id), looked, rl.practice)

@@ -75,16 +75,16 @@ def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places
     """
     run = context.folder
     if sft.demonstrations_file is not None:
-        found = read_demonstrations(sft.demonstrations_file)
-        run.write_episodes(DEMONSTRATIONS, found[:50])
-        return found
+        episodes = read_demonstrations(sft.demonstrations_file)
+        run.write_episodes(DEMONSTRATIONS, episodes[:50])
+        return episodes
     tasks = places.draw("train", sft.demonstrations, demonstration_seed(sft, context.seed), 0)
     error_profile = ErrorProfile(**sft.error_profile.model_dump())
     users = make_users(user, places)
     results = ResultsStore(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if user.kind == "llm" else None
     with event_loop() as loop, context.progress.phase("demonstrations", len(tasks), "conversations") as phase:
         loop.closes(users)
-        found = demonstrate(
+        episodes = demonstrate(
             places,
             users,
             tasks,
@@ -94,31 +94,31 @@ def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places
             results=results,
             spending=context.spending,
         )
-    if not found:
+    if not episodes:
         raise DataError("demonstrations: every conversation failed; is the simulated user's endpoint in order?")
     if results is None:
-        run.write_episodes(DEMONSTRATIONS, found[:50])
-    return found
+        run.write_episodes(DEMONSTRATIONS, episodes[:50])
+    return episodes
 
 
 def read_demonstrations(path: Path) -> list[Episode]:
     """The episodes of a demonstrations file, those that broke off left out. DataError says what is wrong and where."""
     try:
-        found = [e for e in read_episodes(path.expanduser()) if e.learnable]
+        episodes = [e for e in read_episodes(path.expanduser()) if e.learnable]
     except (OSError, ValueError) as problem:
         text = str(problem) if str(path) in str(problem) else f"{path}: {problem}"
         raise DataError(f"sft.demonstrations_file: {text}") from None
-    if not found:
+    if not episodes:
         raise DataError(f"sft.demonstrations_file: {path} holds no episode")
-    return found
+    return episodes
 
 
 def cold_start(context: RunContext, config: RunConfig, places: Places, policy: Policy) -> list[Episode]:
     """Fine-tune the policy's model in place and leave a checkpoint; returns the demonstrations that it learned from."""
     tell_domain(context.folder, config.domain_text, places)
-    found = demonstrations(context, config.sft, config.user, places)
-    fit(context, config.sft, policy, _samples(config.model, config.sft, places, policy, found))
-    return found
+    conversations = demonstrations(context, config.sft, config.user, places)
+    fit(context, config.sft, policy, _samples(config.model, config.sft, places, policy, conversations))
+    return conversations
 
 
 def _samples(

@@ -31,9 +31,9 @@ def check_extendable(policy: Policy) -> None:
     """CheckpointError unless the checkpoint is one of ``muarl base``'s kind: a small vocabulary with our control tokens
     over a BPE of bytes, and tied embeddings."""
     tokenizer, config = policy.tokenizer, cast(Any, policy.model.config)
-    known = tokenizer.get_vocab()
-    small = len(known) <= LARGEST and config.tie_word_embeddings and config.vocab_size == len(known)
-    if not small or any(token not in known for token in CONTROL_TOKENS):
+    vocabulary = tokenizer.get_vocab()
+    small = len(vocabulary) <= LARGEST and config.tie_word_embeddings and config.vocab_size == len(vocabulary)
+    if not small or any(token not in vocabulary for token in CONTROL_TOKENS):
         raise CheckpointError(
             f"base.checkpoint: {policy.path}: only a checkpoint that `muarl base` made can be continued with other "
             "words; train a pretrained model as it is (muarl sft, muarl train)"
@@ -58,18 +58,18 @@ def extended_model(policy: Policy, tokenizer: PreTrainedTokenizerFast, seed: int
     generator = torch.Generator().manual_seed(seed)
     table = like_pieces(rows[old], len(after), generator)
     spare = spare_tokens(policy.tokenizer)
-    known, left = before.keys() - set(policy.tokenizer.convert_ids_to_tokens(spare)), iter(spare)
+    learned, left = before.keys() - set(policy.tokenizer.convert_ids_to_tokens(spare)), iter(spare)
     for token, place in sorted(after.items(), key=lambda item: item[1]):
-        row = before[token] if token in known else next(left, None)
+        row = before[token] if token in learned else next(left, None)
         if row is not None:
             table[place] = rows[row]
     config = model_config(policy.model.config.to_dict() | {"vocab_size": len(after)})
     config._attn_implementation = "sdpa"
     model: Any = model_class(config)(config)
     with torch.no_grad():
-        kept = {name: p for name, p in policy.model.named_parameters() if "embed_tokens" not in name}
+        other_parameters = {name: p for name, p in policy.model.named_parameters() if "embed_tokens" not in name}
         for name, parameter in model.named_parameters():
-            parameter.copy_(kept.get(name, table))
+            parameter.copy_(other_parameters.get(name, table))
     return cast(PreTrainedModel, model)
 
 

@@ -38,10 +38,10 @@ class Values:
         """Where values stand in a text by themselves, not within a longer word or number."""
         start = 0
         while start < len(text):
-            found = self._at(text, start)
-            if found is not None:
-                yield start, start + len(found)
-            start += 1 if found is None else len(found)
+            value = self._at(text, start)
+            if value is not None:
+                yield start, start + len(value)
+            start += 1 if value is None else len(value)
 
     def _at(self, text: str, start: int) -> str | None:
         if text[start].isalnum() and _BEFORE.search(text[max(0, start - 2) : start]):
@@ -68,12 +68,12 @@ def untangled(pieces: Sequence[str], values: Collection[str], texts: Iterable[st
 
     ``values``: the ids, names and amounts among the pieces.
     """
-    known = Values(values)
-    places = {text: spans for text in set(texts) if (spans := list(known.spans(text)))}
-    found = list(dict.fromkeys(pieces))
-    while cuts := _cuts(found, places):
-        found = list(dict.fromkeys(part for piece in found for part in _parts(piece, cuts.get(piece))))
-    return found
+    lookup = Values(values)
+    places = {text: spans for text in set(texts) if (spans := list(lookup.spans(text)))}
+    cut_pieces = list(dict.fromkeys(pieces))
+    while cuts := _cuts(cut_pieces, places):
+        cut_pieces = list(dict.fromkeys(part for piece in cut_pieces for part in _parts(piece, cuts.get(piece))))
+    return cut_pieces
 
 
 def _cuts(pieces: Sequence[str], places: Mapping[str, Sequence[Span]]) -> dict[str, int]:

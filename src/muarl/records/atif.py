@@ -182,8 +182,8 @@ def row_of(trajectory: Mapping[str, Any], place: str, lost: Counter[str] | None 
 
 def _own(part: Mapping[str, Any]) -> Mapping[str, Any]:
     extra = part.get("extra")
-    found = extra.get(OWN) if isinstance(extra, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    own = extra.get(OWN) if isinstance(extra, Mapping) else None
+    return own if isinstance(own, Mapping) else {}
 
 
 def _episode_row(head: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], place: str) -> dict[str, Any]:
@@ -220,8 +220,8 @@ def _said(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _turn(part: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
-    kept = dict(_own(part))
-    return {**kept, "message": {**message, **kept["message"]}}
+    own = dict(_own(part))
+    return {**own, "message": {**message, **own["message"]}}
 
 
 def _messages(step: Mapping[str, Any], place: str, lost: Counter[str]) -> Iterator[dict[str, Any]]:

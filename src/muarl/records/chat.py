@@ -42,8 +42,8 @@ class ChatConversation(RecordedConversation):
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """What was said and done; what is not read is counted."""
-        given = chat_messages(items(self.value, "messages", self.place), self.left_out.lost, self.left_out.unread)
-        return tuple(_message_of(m, p) for m, p in given)
+        messages = chat_messages(items(self.value, "messages", self.place), self.left_out.lost, self.left_out.unread)
+        return tuple(_message_of(m, p) for m, p in messages)
 
     @property
     def exact_messages(self) -> tuple[Message, ...]:
@@ -66,13 +66,13 @@ def row_of(
 
     ``file``: of episodes, such as ``train-0010``; ``system`` and ``tools``: None if unknown.
     """
-    told = [] if system is None else [{"role": "system", "content": system}]
+    system_messages = [] if system is None else [{"role": "system", "content": system}]
     return {
         "id": episode.id,
         "task_id": episode.task_id,
         "file": file,
         "reward": None if episode.verdict is None else episode.verdict.reward,
-        "messages": [*told, *map(to_openai, visible_to_agent(episode.messages))],
+        "messages": [*system_messages, *map(to_openai, visible_to_agent(episode.messages))],
         "tools": None if tools is None else [tool.to_openai() for tool in tools],
     }
 
@@ -85,10 +85,10 @@ def chat_messages(messages: Iterable[Located], lost: Counter[str], unread: Count
     """
     answered = ""  # the id of the last function_call, which its result does not name
     open_calls = False
-    for given, place in messages:
-        if not isinstance(given, Mapping):
+    for message, place in messages:
+        if not isinstance(message, Mapping):
             raise DataError(f"{place}: must be an object")
-        row = dict(given)
+        row = dict(message)
         results: list[Located] = []
         if isinstance(row.get("content"), list):
             results = _take_blocks(row, place, lost, unread)
@@ -229,7 +229,7 @@ def _is_error(text: str) -> bool:
     if not start.startswith("{"):
         return False
     try:
-        found = parse_json(text)
+        result = parse_json(text)
     except ValueError:
         return False
-    return isinstance(found, dict) and (bool(found.get("error")) or found.get("status") == "error")
+    return isinstance(result, dict) and (bool(result.get("error")) or result.get("status") == "error")

@@ -35,8 +35,8 @@ class LeftOut:
         """A sentence about what was lost; empty if nothing was."""
         if not self.lost:
             return ""
-        told = ", ".join(f"{n} {what}" for what, n in self.lost.items())
-        return f"Left out, as a conversation has no place for it: {told}"
+        counts = ", ".join(f"{n} {what}" for what, n in self.lost.items())
+        return f"Left out, as a conversation has no place for it: {counts}"
 
 
 @dataclass
@@ -83,30 +83,30 @@ class RecordedConversation:
     @property
     def trial(self) -> int | None:
         """Which of the attempts at its task it is, from 0; None if the file does not tell."""
-        found = self.value.get("trial")
-        return found if type(found) is int else None
+        trial = self.value.get("trial")
+        return trial if type(trial) is int else None
 
     @property
     def seed(self) -> int | None:
         """Its seed; None if the file does not tell."""
-        found = self.value.get("seed")
-        return found if type(found) is int else None
+        seed = self.value.get("seed")
+        return seed if type(seed) is int else None
 
     @property
     def domain(self) -> str | None:
         """The domain that it is of; None if the file does not tell."""
-        found = self.value.get("domain")
-        if found is not None and not isinstance(found, str):
-            raise DataError(f"{self.place}: domain must be a string, not {type(found).__name__}")
-        return found
+        domain = self.value.get("domain")
+        if domain is not None and not isinstance(domain, str):
+            raise DataError(f"{self.place}: domain must be a string, not {type(domain).__name__}")
+        return domain
 
     @property
     def reward(self) -> float | None:
         """The recorded reward; None if there is none."""
-        found = self.value.get("reward")
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
+        reward = self.value.get("reward")
+        if isinstance(reward, bool) or not isinstance(reward, (int, float)):
             return None
-        return to_float(found, f"{self.place}: reward")
+        return to_float(reward, f"{self.place}: reward")
 
     @property
     def stop(self) -> StopReason:
@@ -121,10 +121,10 @@ class RecordedConversation:
 
 def stop_of(reason: Any) -> StopReason:
     """A stop reason of ours for whatever a file says of a conversation's end; unknown ones are taken as the user's."""
-    known = {s.value for s in StopReason}
+    reasons = {s.value for s in StopReason}
     other = {"max_steps": "max_turns", "too_many_errors": "tool_errors", "infrastructure_error": "infrastructure"}
     text = str(reason)
-    return StopReason(text if text in known else other.get(text, "user_stop"))
+    return StopReason(text if text in reasons else other.get(text, "user_stop"))
 
 
 class Format:

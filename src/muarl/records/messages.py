@@ -11,40 +11,42 @@ from muarl.records.rows import field, items
 from muarl.types.chat import Message, ToolCall
 
 
-def read_message(given: Any, place: str) -> Message:
+def read_message(message: Any, place: str) -> Message:
     """One message of a recorded conversation. ``place`` is where it stands, for the error."""
-    role = field(given, "role", str, "a string", place)
+    role = field(message, "role", str, "a string", place)
     if role not in ("system", "user", "assistant", "tool"):
         raise DataError(f"{place}.role: {role!r} is not one of system, user, assistant, tool")
-    content = given.get("content")
+    content = message.get("content")
     if content is not None and not isinstance(content, str):
         raise DataError(f"{place}.content: must be a string or null")
     if role == "tool":
-        name = "id" if "id" in given else "tool_call_id"
-        answered = field(given, name, str, "a string", place)
-        requestor = "user" if given.get("requestor") == "user" else "assistant"
-        error = bool(given.get("error"))
+        name = "id" if "id" in message else "tool_call_id"
+        answered = field(message, name, str, "a string", place)
+        requestor = "user" if message.get("requestor") == "user" else "assistant"
+        error = bool(message.get("error"))
         return Message("tool", content, tool_call_id=answered, requestor=requestor, error=error)  # type: ignore[arg-type]
     made = (
-        () if given.get("tool_calls") is None else tuple(read_call(c, p) for c, p in items(given, "tool_calls", place))
+        ()
+        if message.get("tool_calls") is None
+        else tuple(read_call(c, p) for c, p in items(message, "tool_calls", place))
     )
     return Message(role, content, tool_calls=made)
 
 
-def read_call(given: Any, place: str) -> ToolCall:
+def read_call(call: Any, place: str) -> ToolCall:
     """One tool call: name and arguments (TAU1: kwargs), or the OpenAI form with the arguments as text."""
-    called = given
-    if isinstance(given, Mapping) and "name" not in given and isinstance(given.get("function"), Mapping):
-        called = given["function"]
+    called = call
+    if isinstance(call, Mapping) and "name" not in call and isinstance(call.get("function"), Mapping):
+        called = call["function"]
     name = field(called, "name", str, "a string", place)
     alias = "kwargs" if "kwargs" in called and "arguments" not in called else "arguments"
-    if called is not given and isinstance(called.get(alias), str):
+    if called is not call and isinstance(called.get(alias), str):
         called = {**called, alias: _json(called[alias])}
     arguments = field(called, alias, dict, "an object", place)
-    requestor = given.get("requestor", "assistant")
+    requestor = call.get("requestor", "assistant")
     if requestor not in ("assistant", "user"):
         raise DataError(f"{place}.requestor: must be assistant or user, not {requestor!r}")
-    identity = given.get("id", "")
+    identity = call.get("id", "")
     if not isinstance(identity, str):
         raise DataError(f"{place}.id: must be a string")
     return ToolCall(identity, name, arguments, requestor)

@@ -42,11 +42,12 @@ def is_export(value: Any) -> bool:
 
 @dataclass
 class _Span:
-    """What is known of a span. ``start``: nanoseconds."""
+    """What is known of a span."""
 
     place: str
     trace: str
     start: int = 0
+    """Nanoseconds."""
     failed: bool = False
     attributes: dict[str, Any] = field(default_factory=dict)
 
@@ -101,10 +102,10 @@ class SpanLog(Format):
                 self._event(record, at, record.get("traceId"), record.get("spanId"), record.get("timeUnixNano"))
 
     def _span(self, span: Mapping[str, Any], place: str) -> None:
-        found = self._known(span.get("traceId"), span.get("spanId"), span.get("startTimeUnixNano"), place)
+        entry = self._known(span.get("traceId"), span.get("spanId"), span.get("startTimeUnixNano"), place)
         status = span.get("status")
-        found.failed = isinstance(status, Mapping) and status.get("code") in _FAILED
-        found.attributes |= _attributes(span, place)
+        entry.failed = isinstance(status, Mapping) and status.get("code") in _FAILED
+        entry.attributes |= _attributes(span, place)
         for event, at in _each(span, "events", place):
             self._event(event, at, span.get("traceId"), span.get("spanId"), span.get("startTimeUnixNano"))
 
@@ -118,12 +119,12 @@ class SpanLog(Format):
 
     def _known(self, trace: Any, span: Any, time: Any, place: str) -> _Span:
         key = (str(trace or place), str(span or place))
-        found = self._spans.setdefault(key, _Span(place, key[0]))
+        entry = self._spans.setdefault(key, _Span(place, key[0]))
         try:
-            found.start = found.start or int(time or 0)
+            entry.start = entry.start or int(time or 0)
         except (TypeError, ValueError):
             raise DataError(f"{place}: its time must be a number of nanoseconds, not {time!r}") from None
-        return found
+        return entry
 
     def _conversations(self) -> Iterator[Located]:
         """The conversations as rows of chat messages, and where they begin."""
@@ -143,8 +144,8 @@ class SpanLog(Format):
         for name, spans in groups.items():
             calls = [s for s in spans if s.operation not in _OUTER]
             chains = self._chains(calls or spans)
-            for number, found in enumerate(chains, 1):
-                yield self._row(name if len(chains) == 1 else f"{name}-{number}", found, answers), found.span.place
+            for number, chain in enumerate(chains, 1):
+                yield self._row(name if len(chains) == 1 else f"{name}-{number}", chain, answers), chain.span.place
 
     def _refuse(self) -> None:
         asked = [s for s in self._spans.values() if s.operation and s.operation != "execute_tool"]
@@ -166,9 +167,9 @@ class SpanLog(Format):
             if len(choices) > 1:
                 self.lost["further choices of a model call"] += len(choices) - 1
             answered = choices[0] if choices else []
-            known = next((c for c in reversed(chains) if _begins(asked, c.messages)), None)
-            if known is not None:
-                known.messages = [*asked, *answered]
+            chain = next((c for c in reversed(chains) if _begins(asked, c.messages)), None)
+            if chain is not None:
+                chain.messages = [*asked, *answered]
             elif (delta := self._delta(span, chains, asked)) is not None:
                 delta.messages += [*asked, *answered]
             else:
@@ -188,13 +189,13 @@ class SpanLog(Format):
 
     def _said(self, span: _Span, name: str) -> list[list[dict[str, Any]]]:
         """The chat messages of each message of an attribute."""
-        found = []
+        messages = []
         for i, message in enumerate(_json(span.attributes.get(name), f"{span.place}, {name}")):
             place = f"{span.place}, {name}[{i}]"
             if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
                 raise DataError(f"{place}: must be an object with a role and a list of parts")
-            found.append(list(self._messages(message, place)))
-        return found
+            messages.append(list(self._messages(message, place)))
+        return messages
 
     def _messages(self, message: Mapping[str, Any], place: str) -> Iterator[dict[str, Any]]:
         role = {"developer": "system"}.get(str(message.get("role")), message.get("role"))
@@ -212,8 +213,8 @@ class SpanLog(Format):
                 made = {"name": text_field(part, "name", where), "arguments": _arguments(part.get("arguments"))}
                 calls.append({"id": str(part.get("id") or ""), "type": "function", "function": made})
             elif kind == "tool_call_response":
-                given = part.get("response", part.get("result"))
-                content = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+                response = part.get("response", part.get("result"))
+                content = response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
                 yield {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": content}
             elif role == "assistant" and "call" in str(kind):
                 left.append(kind)
@@ -228,15 +229,15 @@ class SpanLog(Format):
             said[UNREAD] = left
         yield said | ({"reasoning": "\n".join(thoughts)} if thoughts else {})
 
-    def _row(self, name: str, found: _Conversation, answers: Mapping[str, _Span]) -> dict[str, Any]:
-        messages = found.messages
-        told = "\n".join(
+    def _row(self, name: str, conversation: _Conversation, answers: Mapping[str, _Span]) -> dict[str, Any]:
+        messages = conversation.messages
+        instructions = "\n".join(
             str(part.get("content", ""))
-            for part in _json(found.span.attributes.get(SYSTEM), f"{found.span.place}, {SYSTEM}")
+            for part in _json(conversation.span.attributes.get(SYSTEM), f"{conversation.span.place}, {SYSTEM}")
             if isinstance(part, Mapping) and part.get("type") == "text"
         )
-        if told and told not in [m["content"] for m in messages if m["role"] == "system"]:
-            messages = [{"role": "system", "content": told}, *messages]
+        if instructions and instructions not in [m["content"] for m in messages if m["role"] == "system"]:
+            messages = [{"role": "system", "content": instructions}, *messages]
         answered = {m["tool_call_id"] for m in messages if m["role"] == "tool"}
         for call in (messages[-1].get("tool_calls") or ()) if messages else ():
             span = answers.get(call["id"])
@@ -248,7 +249,7 @@ class SpanLog(Format):
         messages = [m | {"error": True} if m["role"] == "tool" and m["tool_call_id"] in failed else m for m in messages]
         tools = [
             {"type": "function", "function": {k: v for k, v in tool.items() if k != "type"}}
-            for tool in _json(found.span.attributes.get(TOOLS), f"{found.span.place}, {TOOLS}")
+            for tool in _json(conversation.span.attributes.get(TOOLS), f"{conversation.span.place}, {TOOLS}")
             if isinstance(tool, Mapping) and tool.get("type", "function") == "function"
         ]
         return {"id": name, "messages": messages} | ({"tools": tools} if tools else {})
@@ -269,14 +270,14 @@ def _key(message: Mapping[str, Any]) -> tuple[Any, ...]:
     return message["role"], (message["content"] or "").strip(), message.get("tool_call_id"), calls
 
 
-def _arguments(given: Any) -> str:
+def _arguments(arguments: Any) -> str:
     """A call's arguments as text, in one writing, so that it is the same when it is sent back."""
-    if isinstance(given, str):
+    if isinstance(arguments, str):
         try:
-            given = parse_json(given)
+            arguments = parse_json(arguments)
         except ValueError:
-            return str(given)
-    return json.dumps({} if given is None else given, ensure_ascii=False)
+            return str(arguments)
+    return json.dumps({} if arguments is None else arguments, ensure_ascii=False)
 
 
 def _json(value: Any, place: str) -> list[Any]:
@@ -302,10 +303,10 @@ def _scopes(
 
 def _each(part: Mapping[str, Any], name: str, place: str) -> Iterator[tuple[Mapping[str, Any], str]]:
     """The objects of a list field, each with its place; nothing where there is no such field."""
-    found = part.get(name) or []
-    if not isinstance(found, list):
-        raise DataError(f"{place}: {name} must be a list, not {type(found).__name__}")
-    for i, item in enumerate(found):
+    values = part.get(name) or []
+    if not isinstance(values, list):
+        raise DataError(f"{place}: {name} must be a list, not {type(values).__name__}")
+    for i, item in enumerate(values):
         where = f"{place}, {name}[{i}]"
         if not isinstance(item, Mapping):
             raise DataError(f"{where}: must be an object, not {type(item).__name__}")
@@ -314,31 +315,31 @@ def _each(part: Mapping[str, Any], name: str, place: str) -> Iterator[tuple[Mapp
 
 def _attributes(part: Mapping[str, Any], place: str) -> dict[str, Any]:
     """The ``gen_ai`` attributes, and the kind of error."""
-    found = {}
+    attributes = {}
     for item, where in _each(part, "attributes", place):
         key = item.get("key")
         if isinstance(key, str) and (key.startswith("gen_ai.") or key in ("error.type", "event.name")):
-            found[key] = _value(item.get("value"), where)
-    return found
+            attributes[key] = _value(item.get("value"), where)
+    return attributes
 
 
-def _value(given: Any, place: str) -> Any:
+def _value(value: Any, place: str) -> Any:
     """What an AnyValue holds."""
-    if not isinstance(given, Mapping):
-        raise DataError(f'{place}: value must be an object such as {{"stringValue": ...}}, not {type(given).__name__}')
+    if not isinstance(value, Mapping):
+        raise DataError(f'{place}: value must be an object such as {{"stringValue": ...}}, not {type(value).__name__}')
     for kind in _VALUES:
-        if kind in given:
-            return _whole_number(given[kind], place) if kind == "intValue" else given[kind]
-    if isinstance(given.get("arrayValue"), Mapping):
-        return [_value(v, place) for v in given["arrayValue"].get("values") or ()]
-    if isinstance(given.get("kvlistValue"), Mapping):
-        return {str(v.get("key")): _value(v.get("value"), place) for v in given["kvlistValue"].get("values") or ()}
+        if kind in value:
+            return _whole_number(value[kind], place) if kind == "intValue" else value[kind]
+    if isinstance(value.get("arrayValue"), Mapping):
+        return [_value(v, place) for v in value["arrayValue"].get("values") or ()]
+    if isinstance(value.get("kvlistValue"), Mapping):
+        return {str(v.get("key")): _value(v.get("value"), place) for v in value["kvlistValue"].get("values") or ()}
     return None
 
 
-def _whole_number(given: Any, place: str) -> int:
+def _whole_number(number: Any, place: str) -> int:
     """JSON in the form of protocol buffers has whole numbers as text."""
     try:
-        return int(given)
+        return int(number)
     except (TypeError, ValueError):
-        raise DataError(f"{place}: intValue must be a whole number, not {given!r}") from None
+        raise DataError(f"{place}: intValue must be a whole number, not {number!r}") from None

@@ -41,7 +41,7 @@ def row_of(
 ) -> dict[str, Any]:
     """An episode as a row. ``file``: of episodes, such as ``train-0010``; ``system`` and ``tools``: what the agent was
     told and offered, None if unknown."""
-    told = [] if system is None else [Message("system", system)]
+    system_messages = [] if system is None else [Message("system", system)]
     verdict, tokens = episode.verdict, episode.tokens
     return {
         "id": episode.id,
@@ -56,7 +56,7 @@ def row_of(
         "reward": None if verdict is None else float(verdict.reward),
         "breakdown": None if verdict is None else _json(dict(verdict.breakdown)),
         "audit": None if verdict is None else _json(dict(verdict.audit)),
-        "messages": [_message(m) for m in (*told, *visible_to_agent(episode.messages))],
+        "messages": [_message(m) for m in (*system_messages, *visible_to_agent(episode.messages))],
         "tools": None if tools is None else _json([tool.to_openai() for tool in tools]),
         "input_ids": None if tokens is None else tokens.ids,
         "assistant_masks": None if tokens is None else [int(m) for m in tokens.loss_mask],
@@ -109,10 +109,10 @@ def episode_of(value: Mapping[str, Any], messages: Sequence[Message], place: str
 
 def _object(text: Any, name: str) -> dict[str, Any]:
     """The object of a column that is a JSON text, empty where there is none. ValueError for anything else."""
-    found = {} if not text else parse_json(text)
-    if not isinstance(found, dict):
+    value = {} if not text else parse_json(text)
+    if not isinstance(value, dict):
         raise ValueError(f"{name} must be the JSON text of an object")
-    return found
+    return value
 
 
 def _spans(tokens: TokenTrace) -> list[tuple[int, int]]:

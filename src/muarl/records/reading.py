@@ -66,9 +66,9 @@ class RecordReader:
 
     def read(self, path: Path) -> Iterator[RecordedConversation]:
         """The conversations of a file or folder."""
-        found = self._first(f.at(path) for f in self.formats)
-        files = folder_files(path) if found is None and path.is_dir() else [path]
-        yield from self.of_rows(row for file in files for row in self._rows(file)) if found is None else found
+        recorded = self._first(f.at(path) for f in self.formats)
+        files = folder_files(path) if recorded is None and path.is_dir() else [path]
+        yield from self.of_rows(row for file in files for row in self._rows(file)) if recorded is None else recorded
 
     def of_rows(self, rows: Iterable[PlacedRow]) -> Iterator[RecordedConversation]:
         """Those of rows; the ones that several rows make up together come last."""

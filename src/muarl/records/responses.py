@@ -37,11 +37,12 @@ def messages_of(items: Any, place: str, lost: Counter[str] | None = None) -> lis
 
 @dataclass
 class _Reader:
-    """``open``: whether further items of the assistant belong to the last message."""
+    """Puts the items of a response together as messages."""
 
     lost: Counter[str] | None
     messages: list[dict[str, Any]] = field(default_factory=list)
     open: bool = False
+    """Whether further items of the assistant belong to the last message."""
 
     def add(self, item: Any, place: str) -> None:
         if not isinstance(item, Mapping):
@@ -75,8 +76,8 @@ class _Reader:
         message["content"] = text if message["content"] is None else f"{message['content']}\n{text}"
 
     def _reasoning(self, item: Mapping[str, Any], place: str) -> None:
-        shown = item.get("content") or item.get("summary") or []
-        text = self._text(shown, f"{place}.content")
+        thoughts = item.get("content") or item.get("summary") or []
+        text = self._text(thoughts, f"{place}.content")
         if not text and item.get("encrypted_content"):
             self._leave_out("encrypted reasoning", f"{place}.encrypted_content: this server did not encrypt it")
         elif text:
@@ -176,39 +177,39 @@ class ResponseLog(Format):
     def rest(self, number: int) -> Iterator[RecordedConversation]:
         """The conversations of all rows, in order. DataError for a row that is malformed, or goes on from one that is
         not there."""
-        known: dict[str, list[dict[str, Any]]] = {}
+        by_response: dict[str, list[dict[str, Any]]] = {}
         values = [row.value for row in self._rows]
         continued = {str(value["previous_response_id"]) for value in values if value.get("previous_response_id")}
         for row in self._rows:
             past: list[dict[str, Any]] = []
             if before := row.value.get("previous_response_id"):
-                if str(before) not in known:
+                if str(before) not in by_response:
                     raise DataError(
                         f"{row.place}: it goes on from the response {before!r}, which no line before has: add that "
                         "line, or give all of the conversation as input and remove previous_response_id"
                     )
-                past = known[str(before)]
+                past = by_response[str(before)]
             messages = [*past, *self._new(row.value, row.place)]
             identity = row.value.get("id")
             if isinstance(identity, str):
-                known[identity] = messages
+                by_response[identity] = messages
             if identity not in continued:
                 number += 1
                 value = self._row(row.value, messages, row.place)
                 yield ChatConversation(PlacedRow(value, row.place, number, row.path), self.left_out)
 
     def _new(self, row: Mapping[str, Any], place: str) -> Iterable[dict[str, Any]]:
-        given = row.get("items", row.get("input", []))
-        asked = messages_of(given, f"{place}, {'items' if 'items' in row else 'input'}", self.lost)
+        items = row.get("items", row.get("input", []))
+        asked = messages_of(items, f"{place}, {'items' if 'items' in row else 'input'}", self.lost)
         answered = messages_of(row.get("output") or [], f"{place}, output", self.lost)
         return [*asked, *answered]
 
     def _row(self, row: Mapping[str, Any], messages: list[dict[str, Any]], place: str) -> Mapping[str, Any]:
-        told = row.get("instructions")
-        instructions = messages_of(told, f"{place}, instructions", self.lost) if told else []
+        text = row.get("instructions")
+        instructions = messages_of(text, f"{place}, instructions", self.lost) if text else []
         told_as_system = [{**m, "role": "system"} if m["role"] == "user" else m for m in instructions]
-        kept = ("id", "task_id", "domain", "reward", "termination_reason")
-        out = {name: row[name] for name in kept if name in row} | {"messages": [*told_as_system, *messages]}
+        carried = ("id", "task_id", "domain", "reward", "termination_reason")
+        out = {name: row[name] for name in carried if name in row} | {"messages": [*told_as_system, *messages]}
         if row.get("tools"):
             out["tools"] = chat_tools(row["tools"], f"{place}, tools", self.lost)
         return out

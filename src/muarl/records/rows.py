@@ -148,14 +148,14 @@ def whole_value(path: Path, most: int | None = FILE_BYTES) -> Any:
         raise DataError(f"{path}: neither JSON lines nor one JSON value: {problem}") from None
 
 
-def value_rows(found: Any, path: Path) -> Iterator[PlacedRow]:
+def value_rows(value: Any, path: Path) -> Iterator[PlacedRow]:
     """The objects that one JSON value holds: itself, or those of a list."""
-    if isinstance(found, Mapping):
-        yield PlacedRow(found, str(path), 1, path)
+    if isinstance(value, Mapping):
+        yield PlacedRow(value, str(path), 1, path)
         return
-    if not isinstance(found, list):
+    if not isinstance(value, list):
         raise DataError(f"{path}: must hold conversations: objects with messages, one a line")
-    for i, row in enumerate(found):
+    for i, row in enumerate(value):
         if not isinstance(row, Mapping):
             raise DataError(f"{path}, entry {i}: must be an object with messages")
         yield PlacedRow(row, f"{path}, entry {i}", i, path)

@@ -174,28 +174,28 @@ def tables(
 ) -> dict[str, ShownTable]:
     """The tables by name; without ``detailed`` only the headline and the layers, without ``examples`` no single
     findings, without ``figures`` all but headline and layers."""
-    shown = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
-    shown["domains"] = domains(summary)
+    rows_by_name = {"headline": headline(summary), "layers": layers(summary)} if figures else {}
+    rows_by_name["domains"] = domains(summary)
     kinds = {kind: counts.to_json() for kind, counts in summary.faults.items()}
-    shown |= {"faults": faults(kinds), "recovery": recovery(kinds)}
+    rows_by_name |= {"faults": faults(kinds), "recovery": recovery(kinds)}
     if detailed:
-        shown |= {"strata": strata(summary)} if figures else {}
-        shown |= {"rules": rules(summary)}
-        shown |= {"worst": worst(summary)} if examples else {}
+        rows_by_name |= {"strata": strata(summary)} if figures else {}
+        rows_by_name |= {"rules": rules(summary)}
+        rows_by_name |= {"worst": worst(summary)} if examples else {}
     heads = HEADS | {"domains": ("by domain", *sorted(summary.by_domain))}
     return {
         name: table(heads[name], rows, title=summary.name if name == "headline" else "")
-        for name, rows in shown.items()
+        for name, rows in rows_by_name.items()
         if rows
     }
 
 
 def markdown(summary: AuditSummary) -> str:
     """The section of an evaluation's report.md."""
-    shown = {name: to_markdown(replace(found, title="")) for name, found in tables(summary).items()}
-    parts = ["## Audit\n", *(shown[name] for name in FIRST if name in shown)]
+    texts = {name: to_markdown(replace(part, title="")) for name, part in tables(summary).items()}
+    parts = ["## Audit\n", *(texts[name] for name in FIRST if name in texts)]
     if summary.rules:
-        parts += [shown["rules"], "Some of the findings; findings.jsonl has them all.\n", shown.get("worst", "")]
+        parts += [texts["rules"], "Some of the findings; findings.jsonl has them all.\n", texts.get("worst", "")]
     else:
         parts.append(f"Nothing was found in {summary.episodes} episodes.\n")
     if summary.not_checked:

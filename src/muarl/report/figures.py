@@ -30,33 +30,38 @@ RESUMES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class RunFigures:
-    """What a page shows of a run as a whole. Every part may be missing; what is missing is left out, or said to be.
-
-    ``summary``, ``versions``, ``status``, ``redteam``: as in the files of these names. ``metrics``: rows as in
-    metrics.jsonl. ``config``: YAML text, and ``settings`` what it says. ``resumes``: lines of resumes.jsonl.
-    ``general``: tools that are of no domain. ``colour``: of its lines, a class of the style sheet.
-    """
+    """What a page shows of a run as a whole. Every part may be missing; what is missing is left out, or said to be."""
 
     name: str
     summary: Mapping[str, Any] = field(default_factory=dict)
+    """As in the file of this name."""
     metrics: Rows = ()
+    """Rows as in metrics.jsonl."""
     config: str = ""
+    """YAML text."""
     versions: Mapping[str, Any] = field(default_factory=dict)
+    """As in the file of this name."""
     status: Mapping[str, Any] = field(default_factory=dict)
+    """As in the file of this name."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """What ``config`` says."""
     redteam: Mapping[str, Any] = field(default_factory=dict)
+    """As in the file of this name."""
     resumes: Rows = ()
+    """Lines of resumes.jsonl."""
     general: frozenset[str] = frozenset(GENERAL_TOOLS)
+    """Tools that are of no domain."""
     colour: str = "after"
+    """Of its lines, a class of the style sheet."""
 
     @cached_property
     def trained(self) -> dict[str, list[Row]]:
         """The rows of each phase that trained."""
-        found: dict[str, list[Row]] = {}
+        by_phase: dict[str, list[Row]] = {}
         for row in self.metrics:
             if (phase := str(row.get("phase", ""))) not in MEASURED:
-                found.setdefault(phase, []).append(row)
-        return found
+                by_phase.setdefault(phase, []).append(row)
+        return by_phase
 
     @cached_property
     def phase(self) -> str:
@@ -102,10 +107,10 @@ def link(address: str | None, *children: Child, **attributes: str | None) -> Htm
 
 def share_cell(value: Any, interval: Any = None, unknown: str = "–") -> Cell:
     """A share and its interval, or that it is not known."""
-    share, found = as_figure(value), bounds(interval)
+    share, limits = as_figure(value), bounds(interval)
     if share is None:
         return Cell(unknown, kind="soft" if unknown != "–" else "")
-    return Cell(percent(share), small=f"{percent(found[0])}–{percent(found[1])}" if found else "")
+    return Cell(percent(share), small=f"{percent(limits[0])}–{percent(limits[1])}" if limits else "")
 
 
 def figure_text(w: Word, value: float | None) -> str:
@@ -117,10 +122,10 @@ def read_resumes(folder: Path) -> list[Row]:
     """Each time that a run was resumed, and with what changes; none where the file cannot be read."""
     path = folder / "resumes.jsonl"
     try:
-        found = [parse_json(line) for line in read_text(path, RESUMES).splitlines()] if path.is_file() else []
+        resumes = [parse_json(line) for line in read_text(path, RESUMES).splitlines()] if path.is_file() else []
     except (MuarlError, ValueError):
         return []
-    return [line for line in found if isinstance(line, dict)]
+    return [line for line in resumes if isinstance(line, dict)]
 
 
 def points(rows: Iterable[Row], *names: str, phase: str | None = None) -> list[Point]:

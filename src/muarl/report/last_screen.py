@@ -37,19 +37,19 @@ def before_and_after(summary: Mapping[str, Any]) -> Table:
     whole = [f"{before['success']:.1%}", f"{after['success']:.1%}"]
     table.add_row("success", *whole, *([f"{floors['do_nothing']:.1%}"] if parts and "do_nothing" in floors else []))
     table.add_row("  95% interval", _interval(before), _interval(after))
-    shown = [headline_of(summary, key) for key in (BEFORE, AFTER)]
-    _add(table, "  without any violation", [h.clean for h in shown])
-    told = summary.get("by_domain", {})
+    headlines = [headline_of(summary, key) for key in (BEFORE, AFTER)]
+    _add(table, "  without any violation", [h.clean for h in headlines])
+    by_domain = summary.get("by_domain", {})
     for name, *blocks in parts:
-        shares = [*(block["success"] if block else None for block in blocks), told.get(name, {}).get("do_nothing")]
+        shares = [*(block["success"] if block else None for block in blocks), by_domain.get(name, {}).get("do_nothing")]
         table.add_row(f"  {name}", *("–" if share is None else f"{share:.1%}" for share in shares))
         clean = [clean_of(block) if block else None for block in blocks]
         table.add_row("    without any violation", *map(clean_text, clean))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
         table.add_row("success, greedy decoding", "", f"{greedy:.1%}")
-        found = summary["rl_greedy"] if isinstance(summary["rl_greedy"], Mapping) else {}
-        table.add_row("  without any violation", "", clean_text(clean_of(found)))
-    _add(table, "catastrophic failures", [h.catastrophic for h in shown])
+        greedy_block = summary["rl_greedy"] if isinstance(summary["rl_greedy"], Mapping) else {}
+        table.add_row("  without any violation", "", clean_text(clean_of(greedy_block)))
+    _add(table, "catastrophic failures", [h.catastrophic for h in headlines])
     for name in BEHAVIOUR:
         w, values = word(name), [as_figure(block.get("behaviour", {}).get(name)) for block in (before, after)]
         if any(value is not None for value in values):
@@ -77,5 +77,5 @@ def _domains(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 
 
 def _interval(block: Mapping[str, Any]) -> str:
-    found = bounds(block.get("interval"))
-    return "" if found is None else f"{found[0]:.1%} – {found[1]:.1%}"
+    ends = bounds(block.get("interval"))
+    return "" if ends is None else f"{ends[0]:.1%} – {ends[1]:.1%}"

@@ -121,8 +121,8 @@ def _figures(plan: ResourcePlan) -> ShownTable:
 
 
 def _assumed(a: Assumptions) -> str:
-    shown = {name: value for name, value in a.to_json().items() if name not in ("gpu_gib", "reserved_gib") or value}
-    pairs = ", ".join(f"{name}={v if isinstance(v, str) else format(v, 'g')}" for name, v in shown.items())
+    assumed = {name: value for name, value in a.to_json().items() if name not in ("gpu_gib", "reserved_gib") or value}
+    pairs = ", ".join(f"{name}={v if isinstance(v, str) else format(v, 'g')}" for name, v in assumed.items())
     return f"Assumed, each to be replaced by --assume KEY=VALUE (docs/scaling.md says where they come from): {pairs}"
 
 

@@ -33,20 +33,20 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 @dataclass(frozen=True, eq=False)
 class ReportData(RunFigures):
-    """Everything the report shows: a run's figures, and the conversations from which some are chosen.
-
-    ``before``, ``after``: the evaluation's episodes after the cold start and after RL, on the same tasks. ``tasks``:
-    task id to a mapping with "scenario" and "actions" (gold actions: mappings with "name" and "arguments").
-    ``conversations``: how many tasks are shown whole. ``findings``: the audit's, by the file of episodes and the
-    episode's id; None if the run has none on record. ``files``: the names of those files, before and after.
-    """
+    """Everything the report shows: a run's figures, and the conversations from which some are chosen."""
 
     before: Sequence[Episode] = ()
+    """The evaluation's episodes after the cold start."""
     after: Sequence[Episode] = ()
+    """The evaluation's episodes after RL, on the same tasks."""
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Task id to a mapping with "scenario" and "actions" (gold actions: mappings with "name" and "arguments")."""
     conversations: int = 4
+    """How many tasks are shown whole."""
     findings: Mapping[tuple[str, str], Sequence[Finding]] | None = None
+    """The audit's, by the file of episodes and the episode's id; None if the run has none on record."""
     files: tuple[str, str] = ("eval-before", "eval-after")
+    """The names of those files, before and after."""
 
     def found(self, file: str, episode: Episode) -> Sequence[Finding] | None:
         """What the audit found in an episode; None if nobody knows."""
@@ -61,8 +61,8 @@ def collect(run: RunDirectory) -> ReportData:
     summary = dict(run.read_json("summary"))
     for key, episodes in (("cold_start", before), ("rl", after), ("evaluation", alone)):
         if episodes:
-            given = summary.get(key)
-            summary[key] = {**evaluate_summary(episodes), **(given if isinstance(given, Mapping) else {})}
+            block = summary.get(key)
+            summary[key] = {**evaluate_summary(episodes), **(block if isinstance(block, Mapping) else {})}
     config = run.read_config()
     return ReportData(
         name=run.name,
@@ -95,10 +95,10 @@ def _findings(path: Path) -> dict[tuple[str, str], list[Finding]] | None:
     """By file and episode what an audit found; None if there was none. DataError names a line that is broken."""
     if not path.is_file():
         return None
-    found: dict[tuple[str, str], list[Finding]] = {}
+    by_episode: dict[tuple[str, str], list[Finding]] = {}
     for where, finding in read_findings(path):
-        found.setdefault((str(where.get("file")), str(where.get("episode"))), []).append(finding)
-    return found
+        by_episode.setdefault((str(where.get("file")), str(where.get("episode"))), []).append(finding)
+    return by_episode
 
 
 def write_report(path: str | Path, data: ReportData) -> Path:
@@ -138,8 +138,8 @@ def _conversations(data: ReportData) -> Html | None:
     pairs = choose_tasks(data.before, data.after, data.conversations)
     first, last = data.files
     if not pairs:
-        known = [*((last, e) for e in data.after), *((first, e) for e in data.before)]
-        single = [(file, e) for file, e in known if e.verdict is not None][: data.conversations]
+        candidates = [*((last, e) for e in data.after), *((first, e) for e in data.before)]
+        single = [(file, e) for file, e in candidates if e.verdict is not None][: data.conversations]
         if not single:
             return None
         return join([_task(data, i, e, [("the conversation", file, e)]) for i, (file, e) in enumerate(single)])
@@ -163,8 +163,8 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
         if key in ("persona", "difficulty")
     ]
     intent = str(episode.tags.get("intent") or f"Task {episode.task_id}").replace("_", " ")
-    known = isinstance(task.get("actions"), Sequence)
-    gold = [a for a in task["actions"] if isinstance(a, Mapping)] if known else []
+    has_gold = isinstance(task.get("actions"), Sequence)
+    gold = [a for a in task["actions"] if isinstance(a, Mapping)] if has_gold else []
     talks = [
         tag(
             "div",
@@ -173,19 +173,19 @@ def _task(data: ReportData, index: int, episode: Episode, columns: Iterable[tupl
             tag(
                 "details",
                 tag("summary", f"Conversation, {len(e.messages)} messages"),
-                conversation(e.messages, gold, finding_notes(found or ()), found),
+                conversation(e.messages, gold, finding_notes(findings or ()), findings),
                 open=index == 0,
             ),
         )
         for label, file, e in columns
-        for found in (data.found(file, e),)
+        for findings in (data.found(file, e),)
     ]
     return tag(
         "article",
         tag("h3", intent[:1].upper() + intent[1:]),
         tag("div", tags, tag("span", f"task {episode.task_id}", class_="chip")),
-        wanted(task.get("scenario"), gold if known else None, "customer", (False, index == 0)) if task else None,
-        gold_list(None) if task and not known else None,
+        wanted(task.get("scenario"), gold if has_gold else None, "customer", (False, index == 0)) if task else None,
+        gold_list(None) if task and not has_gold else None,
         tag("div", talks, class_="pair"),
         class_="task",
     )

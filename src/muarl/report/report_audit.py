@@ -42,25 +42,25 @@ class AuditOverview:
 
     def share(self, *names: str) -> ShownShare | None:
         """A figure by its path; None where there is none."""
-        found: Any = self.figures
+        value: Any = self.figures
         for name in names:
-            found = mapping(found).get(name)
-        return share_of(found)
+            value = mapping(value).get(name)
+        return share_of(value)
 
     def unchecked(self, *names: str) -> bool:
         """Whether a figure is there and unknown, since no rules were declared that it could be measured by."""
-        found: Any = self.figures
+        value: Any = self.figures
         for name in names[:-1]:
-            found = mapping(found).get(name)
-        return names[-1] in mapping(found) and mapping(found)[names[-1]] is None
+            value = mapping(value).get(name)
+        return names[-1] in mapping(value) and mapping(value)[names[-1]] is None
 
 
-def share_of(found: object) -> ShownShare | None:
+def share_of(estimate: object) -> ShownShare | None:
     """An estimate as JSON has it: {"value", "interval"}."""
-    value = as_figure(mapping(found).get("value"))
+    value = as_figure(mapping(estimate).get("value"))
     if value is None or not 0 <= value <= 1:
         return None
-    ends = bounds(mapping(found).get("interval"))
+    ends = bounds(mapping(estimate).get("interval"))
     if ends is None:
         return ShownShare(value)
     low, high = (min(1.0, max(0.0, round(e, 9))) for e in ends)  # 2e-17 is nothing
@@ -69,10 +69,10 @@ def share_of(found: object) -> ShownShare | None:
 
 def audits_of(run: RunFigures) -> list[AuditOverview]:
     """A run's audited evaluations, in the order of the run."""
-    found = run.summary.get("audit")
-    named: dict[str, Any] = {"evaluation": found}
-    if isinstance(found, Mapping) and "layers" not in found:
-        named = {str(name): part for name, part in found.items()}
+    audit = run.summary.get("audit")
+    named: dict[str, Any] = {"evaluation": audit}
+    if isinstance(audit, Mapping) and "layers" not in audit:
+        named = {str(name): part for name, part in audit.items()}
     if not any(_whole(part) for part in named.values()):
         named = {"evaluation": run.redteam.get("all")}
     whole = {
@@ -88,24 +88,24 @@ def _whole(part: object) -> bool:
 
 def catastrophic_text(audits: Sequence[AuditOverview]) -> str | None:
     """The catastrophic-failure rate of a run's last audited evaluation; None where there is none."""
-    found = audits[-1].share("catastrophic") if audits else None
-    if found is None:
+    share = audits[-1].share("catastrophic") if audits else None
+    if share is None:
         return NOT_CHECKED if audits and audits[-1].unchecked("catastrophic") else None
-    return _whole_text(found)
+    return _whole_text(share)
 
 
 def _whole_text(share: ShownShare) -> str:
-    shown = share_cell(share.value, share.interval)
-    return f"{shown.text} ({shown.small})" if shown.small else shown.text
+    cell = share_cell(share.value, share.interval)
+    return f"{cell.text} ({cell.small})" if cell.small else cell.text
 
 
 def grave(audits: Sequence[AuditOverview], *, linked: bool = False) -> Html | None:
     """The same, in red where there are any; ``linked``: leading to the section."""
-    text, found = catastrophic_text(audits), audits[-1].share("catastrophic") if audits else None
+    text, share = catastrophic_text(audits), audits[-1].share("catastrophic") if audits else None
     if text is None:
         return None
     inner: Child = tag("a", text, href="#audit") if linked else text
-    return tag("span", inner, class_="grave" if found and found.value else None)
+    return tag("span", inner, class_="grave" if share and share.value else None)
 
 
 def audit_section(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None:
@@ -124,8 +124,8 @@ def audit_section(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None
 
 def _faults(audited: AuditOverview, head: str) -> Html | None:
     """What systems that failed did, and how the agent recovered, by kind of fault."""
-    found = mapping(audited.figures.get("faults"))
-    kinds = {str(kind): mapping(counts) for kind, counts in found.items()}
+    by_kind = mapping(audited.figures.get("faults"))
+    kinds = {str(kind): mapping(counts) for kind, counts in by_kind.items()}
     if not kinds:
         return None
     note = "Episodes with a fault of the kind, and their success; how many faults, and those that failed a call."
@@ -159,15 +159,15 @@ def _shares(ways: EpisodeLinks, audits: list[AuditOverview], heads: list[str]) -
     ]
     out = []
     for name, meaning, path, colour in rows:
-        found = [a.share(*path) for a in audits]
+        shares = [a.share(*path) for a in audits]
         unknown = [
             a.unchecked(*path) and path[0] in ("catastrophic", "layers", SUCCESS_WITHOUT_VIOLATION) for a in audits
         ]
-        if not any(found) and not any(unknown):
+        if not any(shares) and not any(unknown):
             continue
         label = Cell(name, small=meaning)
         out.append(
-            (label, *(_share(ways, *x, path, colour, len(audits)) for x in zip(audits, found, unknown, strict=True)))
+            (label, *(_share(ways, *x, path, colour, len(audits)) for x in zip(audits, shares, unknown, strict=True)))
         )
     note = f"Small text: 95% CIs. A layer passes if there is no violation; notes are ignored. {_missing(audits[-1])}"
     return to_html(table(["", *heads], out, notes=[note.strip()], kind="audits"))
@@ -186,34 +186,36 @@ def _share(
         missing = tag("span", NOT_CHECKED, title="no rules are declared for it") if unmeasured else "–"
         return Cell("–", page=tag("b", missing), kind="share")
     worst = colour == "bad" and share.value > 0
-    shown = share_cell(share.value, share.interval)
+    cell = share_cell(share.value, share.interval)
     where = ways(audited.run, ("stage", audited.stage), ("severity", "catastrophic")) if worst else None
     drawn = strip(share.value, share.interval, "base" if colour == "bad" and not worst else colour)
-    small = tag("small", shown.small) if shown.small else None
-    text = link(where, shown.text) if worst else shown.text
+    small = tag("small", cell.small) if cell.small else None
+    text = link(where, cell.text) if worst else cell.text
     page = [tag("b", text), " ", small, drawn if of <= STRIPS else None]
-    return Cell(shown.text, page=page, kind="share grave" if worst else "share")
+    return Cell(cell.text, page=page, kind="share grave" if worst else "share")
 
 
 def _missing(audited: AuditOverview) -> str:
     """What no rule was declared for, by layer."""
-    found = mapping(audited.figures.get("not_checked"))
-    told = [f"{layer} ({', '.join(map(str, names))})" for layer, names in found.items() if isinstance(names, Mapping)]
-    return f"Not checked (no rules declared): {'; '.join(told)}." if told else ""
+    not_checked = mapping(audited.figures.get("not_checked"))
+    layers = [
+        f"{layer} ({', '.join(map(str, names))})" for layer, names in not_checked.items() if isinstance(names, Mapping)
+    ]
+    return f"Not checked (no rules declared): {'; '.join(layers)}." if layers else ""
 
 
 def _rules(ways: EpisodeLinks, audits: list[AuditOverview], heads: list[str]) -> Html | None:
     """The rules that found something, the worst and most frequent first, each with the way to its conversations."""
-    known: dict[str, tuple[int, float, str]] = {}
+    by_rule: dict[str, tuple[int, float, str]] = {}
     for audited in audits:
         for rule, about in mapping(audited.figures.get("rules")).items():
             worst = _severity(mapping(about).get("severity"))
             share = _rule_share(audited, rule)[1]
-            before = known.get(rule, (0, 0.0, ""))
-            known[rule] = max(worst, before[0]), max(share, before[1]), str(mapping(about).get("layer", ""))
-    if not known:
+            before = by_rule.get(rule, (0, 0.0, ""))
+            by_rule[rule] = max(worst, before[0]), max(share, before[1]), str(mapping(about).get("layer", ""))
+    if not by_rule:
         return tag("p", "The audit found nothing.", class_="soft")
-    ordered = sorted(known.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
+    ordered = sorted(by_rule.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
     rows = []
     for rule, (worst, _, layer) in ordered:
         cells = [Cell("–")] * len(audits)
@@ -245,8 +247,8 @@ def _rule_share(audited: AuditOverview, rule: str) -> tuple[int, float]:
 
 
 def _kinds(run: RunFigures) -> Mapping[str, Any]:
-    found = run.redteam.get("kinds")
-    return {str(k): v for k, v in found.items() if isinstance(v, Mapping)} if isinstance(found, Mapping) else {}
+    kinds = run.redteam.get("kinds")
+    return {str(k): v for k, v in kinds.items() if isinstance(v, Mapping)} if isinstance(kinds, Mapping) else {}
 
 
 def _kind_filter(kind: str) -> tuple[tuple[str, str], ...]:
@@ -255,34 +257,39 @@ def _kind_filter(kind: str) -> tuple[tuple[str, str], ...]:
 
 def _red_team(ways: EpisodeLinks, runs: Sequence[RunFigures]) -> Html | None:
     """By kind of user: success, pass^k, catastrophic failures, and what trivial baselines earn."""
-    known = [(run, _kinds(run)) for run in runs if _kinds(run)]
-    if not known:
+    by_run = [(run, _kinds(run)) for run in runs if _kinds(run)]
+    if not by_run:
         return None
-    alone = len(known) == 1
-    ks = [int(k) for run, _ in known for k in mapping(mapping(run.redteam.get("all")).get("pass_hat")) if k.isdecimal()]
+    alone = len(by_run) == 1
+    ks = [
+        int(k) for run, _ in by_run for k in mapping(mapping(run.redteam.get("all")).get("pass_hat")) if k.isdecimal()
+    ]
     k = str(max(ks, default=1))
-    names = dict.fromkeys(kind for _, kinds in known for kind in kinds)
+    names = dict.fromkeys(kind for _, kinds in by_run for kind in kinds)
     columns = ["Success", f"pass^{k}", "Catastrophic", "Do nothing"]
     if alone:
         columns = ["Conversations", *columns[:3], "Fell for it", "Handed over", "Do nothing", "Transfer"]
     rows = []
     for kind in (*names, None):
         cells: list[object] = []
-        for run, kinds in known:
+        for run, kinds in by_run:
             part = mapping(kinds.get(kind) if kind is not None else run.redteam.get("all"))
             cells += _cells(ways, run, kind, part, k, alone)
-        about = next((str(a) for _, kinds in known if kind and (a := mapping(kinds.get(kind)).get("about"))), "")
-        name, where = (kind or "all").replace("_", " "), ways(known[0][0], *_kind_filter(kind or ""))
+        about = next((str(a) for _, kinds in by_run if kind and (a := mapping(kinds.get(kind)).get("about"))), "")
+        name, where = (kind or "all").replace("_", " "), ways(by_run[0][0], *_kind_filter(kind or ""))
         page = link(where, name) if kind is not None and alone else name
         rows.append((Cell(name, small=about, page=page, strong=kind is None), *cells))
-    head = ["User", *(ShownColumn(c, right=True, small="" if alone else run.name) for run, _ in known for c in columns)]
+    head = [
+        "User",
+        *(ShownColumn(c, right=True, small="" if alone else run.name) for run, _ in by_run for c in columns),
+    ]
     note = "Adversarial and difficult users. Doing nothing is safe but useless: an agent must beat its success."
     return to_html(table(head, rows, title="Red team", about=note, kind="redteam"))
 
 
 def _cells(ways: EpisodeLinks, run: RunFigures, kind: str | None, part: Row, k: str, alone: bool) -> list[str | Cell]:
-    def text(found: object, interval: bool = False) -> str:
-        share = share_of(found)
+    def text(estimate: object, interval: bool = False) -> str:
+        share = share_of(estimate)
         return "–" if share is None else _whole_text(share) if interval else percent(share.value)
 
     floors, worst = mapping(part.get("baselines")), share_of(part.get("catastrophic"))

@@ -52,9 +52,9 @@ def _ratio(above: str, below: str) -> Line:
 def _lost(s: RunFigures) -> list[Point]:
     out = []
     for row in s.rows:
-        x, lost, kept = (as_figure(row.get(n)) for n in ("step", "excluded", "episodes"))
-        if x is not None and lost is not None and kept is not None and lost + kept:
-            out.append((x, lost / (lost + kept)))
+        x, lost, scored = (as_figure(row.get(n)) for n in ("step", "excluded", "episodes"))
+        if x is not None and lost is not None and scored is not None and lost + scored:
+            out.append((x, lost / (lost + scored)))
     return out
 
 
@@ -68,9 +68,9 @@ def _spent(s: RunFigures) -> list[Point]:
 
 
 def _user_errors(s: RunFigures) -> list[Point]:
-    told = points(s.rows, USER_ERRORS, "user/errors")
-    if told:
-        return told
+    errors = points(s.rows, USER_ERRORS, "user/errors")
+    if errors:
+        return errors
     return [*s.user_errors()]
 
 
@@ -107,9 +107,9 @@ def _sides(s: RunFigures) -> list[Series]:
     for i, name in enumerate(names[:LINES]):
         line = []
         for row in s.rows:
-            x, kept, lost = (as_figure(row.get(n)) for n in ("step", "episodes", EXCLUDED))
-            if x is not None and kept is not None and lost is not None and kept + lost:
-                line.append((x, (as_figure(row.get(name)) or 0.0) / (kept + lost)))
+            x, scored, lost = (as_figure(row.get(n)) for n in ("step", "episodes", EXCLUDED))
+            if x is not None and scored is not None and lost is not None and scored + lost:
+                line.append((x, (as_figure(row.get(name)) or 0.0) / (scored + lost)))
         side = name.removeprefix(f"{EXCLUDED}/")
         out.append(Series(SIDES.get(side, side), thin(line), f"r{i + 1}"))
     return out
@@ -196,9 +196,9 @@ PARTS: Mapping[str, Callable[[RunFigures], list[Series]]] = {
 
 def drawn_in(run: RunFigures) -> set[str]:
     """The figures that the charts show of a run."""
-    told = {key for row in run.rows for key, value in row.items() if as_figure(value) is not None}
+    figures = {key for row in run.rows for key, value in row.items() if as_figure(value) is not None}
     lines = [line for _, charts in CHARTS for _, line, _, _ in charts if isinstance(line, FigureLine)]
-    first = (next((name for name in line.names if name in told), None) for line in lines)
+    first = (next((name for name in line.names if name in figures), None) for line in lines)
     return {name for name in first if name} | {"step", "seconds", USER_ERRORS, EXCLUDED}
 
 
@@ -210,12 +210,12 @@ def chart_sections(runs: Sequence[RunFigures]) -> list[tuple[str, str, Html | No
 def _charts(title: str, charts: Sequence[Chart], runs: Sequence[RunFigures]) -> Html | None:
     alone = runs[0] if len(runs) == 1 else None
     measured = "Success" if any(points(s.rows, "success") for s in runs) else "Reward"
-    shown: list[Html | None] = []
+    drawn: list[Html | None] = []
     never: list[str] = []
     for name, line, shares, note in charts:
         if alone is not None and name in ("Groups all solved", "Groups none solved", "Mixed", OBEYED):
             if name == "Mixed":
-                shown.insert(1, _groups(alone))
+                drawn.insert(1, _groups(alone))
             continue
         series = [Series(s.name, thin(line(s)), s.colour) for s in runs]
         series = [s for s in series if s.points]
@@ -227,24 +227,24 @@ def _charts(title: str, charts: Sequence[Chart], runs: Sequence[RunFigures]) -> 
         if name == measured and alone is not None:
             series = [Series("in training", series[0].points, "after"), *_held_out(alone)]
         elif name == measured:
-            told = [(s, _held_out(s)[:1]) for s in runs]
-            series += [replace(d, label=f"{s.name}, held out", colour=s.colour) for s, dots in told for d in dots]
+            held_out = [(s, _held_out(s)[:1]) for s in runs]
+            series += [replace(d, label=f"{s.name}, held out", colour=s.colour) for s, dots in held_out for d in dots]
         if alone is not None and name in PARTS and (more := PARTS[name](alone)):
             series = [Series("all", series[0].points, "after"), *more]
         if max(abs(y) for s in series for _, y in s.points) < 1e-3 and not shares:  # or the axis shows no figures
             series = [Series(s.label, [(x, y * 1e6) for x, y in s.points], s.colour, s.dots) for s in series]
             note += ", ×10⁻⁶"
-        shown.append(line_chart(name, series, shares=shares, note=note))
+        drawn.append(line_chart(name, series, shares=shares, note=note))
     if alone is not None:
-        shown += {"Learning": _cold_start, "Conversations": _stops, "Throughput and cost": _times}.get(title, _none)(
+        drawn += {"Learning": _cold_start, "Conversations": _stops, "Throughput and cost": _times}.get(title, _none)(
             alone
         )
-    kept = [c for c in shown if c is not None]
-    if not kept and not never:
+    present = [c for c in drawn if c is not None]
+    if not present and not never:
         return None
     return join(
-        _scatter(alone) if alone is not None and title == "Learning" and kept else None,
-        tag("div", kept, class_="charts" if alone is not None else "charts many") if kept else None,
+        _scatter(alone) if alone is not None and title == "Learning" and present else None,
+        tag("div", present, class_="charts" if alone is not None else "charts many") if present else None,
         tag("p", f"Always 0: {', '.join(never)}.", class_="soft") if never else None,
     )
 
@@ -313,21 +313,21 @@ def _time(s: RunFigures) -> Html | None:
         whole = (roll + update + rest) or 1.0
         for name, part in zip(parts, (roll, update, rest), strict=True):
             parts[name].append((x, part / whole))
-    shown = [(n, line, f"s{i}") for i, (n, line) in enumerate(parts.items())]
-    return _area(s, "Where a step’s time goes", "the rest: evaluation, saving, waiting", shown)
+    areas = [(n, line, f"s{i}") for i, (n, line) in enumerate(parts.items())]
+    return _area(s, "Where a step’s time goes", "the rest: evaluation, saving, waiting", areas)
 
 
 def _episode_time(s: RunFigures) -> Html | None:
     names = ("time/agent", "time/user", "time/world")
-    shown = []
+    areas = []
     for i, name in enumerate(names):
         line = []
         for row in s.rows:
             x, whole = as_figure(row.get("step")), sum(as_figure(row.get(n)) or 0.0 for n in names)
             if x is not None and whole:
                 line.append((x, (as_figure(row.get(name)) or 0.0) / whole))
-        shown.append((name.removeprefix("time/").replace("world", "tools"), line, f"s{i}"))
-    return _area(s, "Where a conversation’s time goes", "agent, simulated user and tools", shown)
+        areas.append((name.removeprefix("time/").replace("world", "tools"), line, f"s{i}"))
+    return _area(s, "Where a conversation’s time goes", "agent, simulated user and tools", areas)
 
 
 MORE = {"Learning": _cold_start, "Conversations": _stops, "Throughput and cost": _times}

@@ -38,5 +38,5 @@ def everything(phase: str, rows: Rows, drawn: set[str]) -> Html | None:
     if not lines:
         return None
     title = f"All other metrics of {phase_name(phase)} ({len(lines)})"
-    shown = table(["Metric", ShownColumn(""), "First", "Last"], lines, kind="figures")
-    return tag("details", tag("summary", title), to_html(shown))
+    figures = table(["Metric", ShownColumn(""), "First", "Last"], lines, kind="figures")
+    return tag("details", tag("summary", title), to_html(figures))

@@ -27,8 +27,8 @@ MANY = "many"
 
 def domains_in(rows: Rows) -> list[str]:
     """The domains that figures are told of."""
-    found = {key.split("/", 2)[1]: None for row in rows for key in row if key.startswith(f"{DOMAIN}/")}
-    return sorted(found)
+    domains = {key.split("/", 2)[1]: None for row in rows for key in row if key.startswith(f"{DOMAIN}/")}
+    return sorted(domains)
 
 
 def domains_section(run: RunFigures, stages: Sequence[ReportStage]) -> Html | None:
@@ -46,14 +46,16 @@ def domains_section(run: RunFigures, stages: Sequence[ReportStage]) -> Html | No
 def _scores(summary: Mapping[str, Any], stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
     if not stages:
         return None
-    told = mapping(summary.get("by_domain"))
-    floors = [(key, label) for key, label in FLOORS if any(key in mapping(part) for part in told.values())]
+    by_domain = mapping(summary.get("by_domain"))
+    floors = [(key, label) for key, label in FLOORS if any(key in mapping(part) for part in by_domain.values())]
     rows = []
     for name in [*names, ALL]:
         blocks = [s.block if name == ALL else mapping(mapping(s.block.get("by_domain")).get(name)) for s in stages]
         scores = [as_figure(block.get("success")) for block in blocks]
         tried = as_figure(blocks[-1].get("episodes"))
-        beside = [as_figure(_success((summary if name == ALL else mapping(told.get(name))).get(k))) for k, _ in floors]
+        beside = [
+            as_figure(_success((summary if name == ALL else mapping(by_domain.get(name))).get(k))) for k, _ in floors
+        ]
         rows.append(
             (
                 name,
@@ -73,13 +75,13 @@ def _audited(run: RunFigures, names: Sequence[str]) -> Html | None:
     if not parts:
         return None
     figures = (("Catastrophic failures", "catastrophic"), ("Solved without any violation", SUCCESS_WITHOUT_VIOLATION))
-    shown = [(name, mapping(parts.get(name))) for name in names] + [(ALL, audits[-1].figures)]
-    estimates = [[mapping(part.get(key)) for _, part in shown] for _, key in figures]
+    columns = [(name, mapping(parts.get(name))) for name in names] + [(ALL, audits[-1].figures)]
+    estimates = [[mapping(part.get(key)) for _, part in columns] for _, key in figures]
     rows = [
-        (label, *(share_cell(e.get("value"), e.get("interval")) for e in found))
-        for (label, _), found in zip(figures, estimates, strict=True)
+        (label, *(share_cell(e.get("value"), e.get("interval")) for e in row))
+        for (label, _), row in zip(figures, estimates, strict=True)
     ]
-    return to_html(table(["", *(name for name, _ in shown)], rows, title="Audit", kind=MANY))
+    return to_html(table(["", *(name for name, _ in columns)], rows, title="Audit", kind=MANY))
 
 
 def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | None:
@@ -87,17 +89,17 @@ def _behaviour(stages: Sequence[ReportStage], names: Sequence[str]) -> Html | No
         return None
     last = stages[-1]
     parts = mapping(last.block.get("by_domain"))
-    shown = [(name, mapping(mapping(parts.get(name)).get("behaviour"))) for name in names]
-    shown.append((ALL, mapping(last.block.get("behaviour"))))
+    columns = [(name, mapping(mapping(parts.get(name)).get("behaviour"))) for name in names]
+    columns.append((ALL, mapping(last.block.get("behaviour"))))
     rows = []
     for figure in BEHAVIOUR:
-        w, values = word(figure), [as_figure(found.get(figure)) for _, found in shown]
+        w, values = word(figure), [as_figure(block.get(figure)) for _, block in columns]
         if any(value is not None for value in values):
             rows.append((Cell(w.label, small=w.meaning), *(figure_text(w, value) for value in values)))
     if not rows:
         return None
     title = f"Behaviour {last.long}".strip()
-    return to_html(table(["", *(name for name, _ in shown)], rows, title=title, kind=MANY))
+    return to_html(table(["", *(name for name, _ in columns)], rows, title=title, kind=MANY))
 
 
 def domain_charts(rows: Rows, everything: Rows = ()) -> list[Html]:
@@ -121,9 +123,9 @@ def _held_out(names: Sequence[str], rows: Rows) -> list[Series]:
     for phase in MEASURED:
         measured = [row for row in rows if row.get("phase") == phase]
         lines = [
-            Series(f"{name}, held out", found, f"d{i}", dots=True)
+            Series(f"{name}, held out", measurements, f"d{i}", dots=True)
             for i, name in enumerate(names)
-            if (found := points(measured, f"{DOMAIN}/{name}/success"))
+            if (measurements := points(measured, f"{DOMAIN}/{name}/success"))
         ]
         if lines:
             return lines

@@ -92,8 +92,8 @@ def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> 
     if not stages:
         out.append("It has not been evaluated yet. ")
     else:
-        told = [[tag("b", percent(v)), f" {s.long}" if s.long else ""] for v, s in zip(scores, stages, strict=True)]
-        out += [on, ", it solved ", told[0], [" and ", told[1]] if len(told) == 2 else None, _beside(stages)]
+        solved = [[tag("b", percent(v)), f" {s.long}" if s.long else ""] for v, s in zip(scores, stages, strict=True)]
+        out += [on, ", it solved ", solved[0], [" and ", solved[1]] if len(solved) == 2 else None, _beside(stages)]
     if len(stages) == 2:
         out.append(_compare(stages[0], stages[1]) if traded is None else None)
     elif stages and "rl" in phases:
@@ -104,10 +104,10 @@ def story(summary: Summary, stages: Sequence[ReportStage], phases: set[str]) -> 
     if (cost := cost_text(summary)) is not None:
         out.append(f"{cost} ")
     nothing, transfer = share_of(summary.get("do_nothing")), share_of(summary.get("always_transfer"))
-    known = [f"doing nothing at all solves {percent(nothing)}"] if nothing is not None else []
-    known += [f"always handing over to a person {percent(transfer)}"] if transfer is not None else []
-    if known:
-        out.append(f"For comparison, {' and '.join(known)}. ")
+    comparisons = [f"doing nothing at all solves {percent(nothing)}"] if nothing is not None else []
+    comparisons += [f"always handing over to a person {percent(transfer)}"] if transfer is not None else []
+    if comparisons:
+        out.append(f"For comparison, {' and '.join(comparisons)}. ")
     if summary.get("trained_on_benchmark"):
         out.append("Benchmark tasks were in training, so this is no measure of new tasks. ")
     seconds, memory = as_figure(summary.get("seconds")), as_figure(summary.get("peak_memory_bytes"))
@@ -188,9 +188,9 @@ def scores_section(summary: Summary, stages: Sequence[ReportStage]) -> Html:
         if (clean := s.headline.clean) is not None:
             rows.append(score_rows("… without any violation", clean.value, clean.interval, s.colour))
     if (greedy := share_of(summary.get("rl_greedy"))) is not None:
-        found = summary["rl_greedy"] if isinstance(summary["rl_greedy"], Mapping) else {}
-        rows.append(score_rows("Greedy decoding", greedy, found.get("interval"), "after"))
-        if (clean := clean_of(found)) is not None:
+        block = summary["rl_greedy"] if isinstance(summary["rl_greedy"], Mapping) else {}
+        rows.append(score_rows("Greedy decoding", greedy, block.get("interval"), "after"))
+        if (clean := clean_of(block)) is not None:
             rows.append(score_rows("… without any violation", clean.value, clean.interval, "after"))
     axis = tag("span", [tag("span", f"{p}%") for p in (0, 25, 50, 75, 100)], class_="axis")
     last = stages[-1].block

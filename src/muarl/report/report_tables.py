@@ -39,12 +39,12 @@ class ReportStage:
 
 def score_rows(label: str, share: float, interval: Any, colour: str) -> Html:
     """One row of the score strip: a name, a track, and the figure with its interval."""
-    shown = share_cell(share, interval)
+    cell = share_cell(share, interval)
     return tag(
         "div",
         tag("span", label, class_="name"),
         strip(share, bounds(interval), colour),
-        tag("span", tag("b", shown.text), tag("small", shown.small) if shown.small else None, class_="value"),
+        tag("span", tag("b", cell.text), tag("small", cell.small) if cell.small else None, class_="value"),
         class_="row",
     )
 
@@ -74,7 +74,7 @@ def headline_table(stages: Sequence[ReportStage]) -> Html:
 def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
     """pass^k for each k, if any was measured beyond 1."""
     measured = [mapping(s.block.get("pass_hat")) for s in stages]
-    ks = sorted({int(k) for found in measured for k in found if str(k).isdigit() and str(k).isascii()})
+    ks = sorted({int(k) for shares in measured for k in shares if str(k).isdigit() and str(k).isascii()})
     if not any(k > 1 for k in ks):
         return None
     nothing = as_figure(summary.get("do_nothing"))
@@ -82,7 +82,7 @@ def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
         (
             Cell(f"pass^{k}", page=["pass", tag("sup", k)]),
             *([percent(nothing)] if nothing is not None else []),
-            *(_estimate(found.get(str(k))) for found in measured),
+            *(_estimate(shares.get(str(k))) for shares in measured),
         )
         for k in ks
     ]
@@ -94,8 +94,8 @@ def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
     )
 
 
-def _estimate(found: Any) -> Cell:
-    return share_cell(mapping(found).get("value"), mapping(found).get("interval"))
+def _estimate(estimate: Any) -> Cell:
+    return share_cell(mapping(estimate).get("value"), mapping(estimate).get("interval"))
 
 
 def _change(w: Word, values: Sequence[float | None]) -> list[Cell]:
@@ -121,19 +121,19 @@ def _change(w: Word, values: Sequence[float | None]) -> list[Cell]:
 
 def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
     """How the agent behaves, at each stage, and how conversations end."""
-    found = [dict(mapping(s.block.get("behaviour"))) for s in stages]
-    for seen, stage in zip(found, stages, strict=True):
+    blocks = [dict(mapping(s.block.get("behaviour"))) for s in stages]
+    for seen, stage in zip(blocks, stages, strict=True):
         for key, alias in (("turns", "turns"), ("agent_tokens", "tokens_per_episode")):
             if key not in seen and as_figure(stage.block.get(alias)) is not None:
                 seen[key] = stage.block[alias]
-    everything = {k for seen in found for k in seen}
-    known = [k for k in BEHAVIOUR if k in everything]
+    everything = {k for seen in blocks for k in seen}
+    named = [k for k in BEHAVIOUR if k in everything]
     # Task completion stands beside success.
-    other = sorted(k for k in everything - {"audit/completion"} if k not in known and not k.startswith("stop/"))
+    other = sorted(k for k in everything - {"audit/completion"} if k not in named and not k.startswith("stop/"))
     rows: list[list[str | Cell]] = []
     never: list[str] = []
-    for key in [*known, *other]:
-        w, values = word(key), [as_figure(seen.get(key)) for seen in found]
+    for key in [*named, *other]:
+        w, values = word(key), [as_figure(seen.get(key)) for seen in blocks]
         if all(v is None for v in values):
             continue
         if any(values):
@@ -147,7 +147,7 @@ def behaviour_section(stages: Sequence[ReportStage]) -> Html | None:
         tag("p", intro, class_="soft"),
         to_html(table(_head(stages, "On held-out tasks"), rows, kind="behaviour wide")) if rows else None,
         tag("p", f"Not seen at all: {', '.join(never)}.", class_="soft") if never else None,
-        _stops(stages, found),
+        _stops(stages, blocks),
     )
 
 
@@ -165,8 +165,8 @@ _STOP_LABEL = {
 }
 
 
-def _stops(stages: Sequence[ReportStage], found: Sequence[Block]) -> Html | None:
-    reasons = [r for r in _STOP_LABEL if any(f"stop/{r}" in seen for seen in found)]
+def _stops(stages: Sequence[ReportStage], blocks: Sequence[Block]) -> Html | None:
+    reasons = [r for r in _STOP_LABEL if any(f"stop/{r}" in seen for seen in blocks)]
     if not reasons:
         return None
 
@@ -177,14 +177,14 @@ def _stops(stages: Sequence[ReportStage], found: Sequence[Block]) -> Html | None
         return share_bar([(_STOP_LABEL[r], as_figure(block.get(f"stop/{r}")) or 0.0, colours[r]) for r in reasons])
 
     def told(reason: str) -> str:
-        shares = [as_figure(b.get(f"stop/{reason}")) or 0.0 for b in found if any(k in b for k in names)]
+        shares = [as_figure(b.get(f"stop/{reason}")) or 0.0 for b in blocks if any(k in b for k in names)]
         return f"{_STOP_LABEL[reason]} {' → '.join(percent(s) for s in shares)}"
 
     names = {f"stop/{r}" for r in reasons}
     keys = [tag("span", tag("i", class_=f"key {colours[r]}"), told(r)) for r in reasons]
     lines = [
         item
-        for stage, block in zip(stages, found, strict=True)
+        for stage, block in zip(stages, blocks, strict=True)
         if any(f"stop/{r}" in block for r in reasons)
         for item in (tag("span", stage.short), bar(block))
     ]
@@ -194,10 +194,10 @@ def _stops(stages: Sequence[ReportStage], found: Sequence[Block]) -> Html | None
 def kinds_section(stages: Sequence[ReportStage]) -> Html | None:
     """Success by what the customer wants, what the customer is like, and how hard the task is."""
     tables: list[Html] = []
-    found = [mapping(s.block.get("by_tag")) for s in stages]
+    blocks = [mapping(s.block.get("by_tag")) for s in stages]
     titles = {"intent": "By task type", "persona": "By persona", "difficulty": "By difficulty"}
-    for key in dict.fromkeys([*titles, *(k for seen in found for k in seen)]):
-        kinds = [mapping(seen.get(key)) for seen in found]
+    for key in dict.fromkeys([*titles, *(k for seen in blocks for k in seen)]):
+        kinds = [mapping(seen.get(key)) for seen in blocks]
         rows = []
         for value in dict.fromkeys(v for kind in reversed(kinds) for v in kind):
             estimates = [mapping(kind.get(value)) for kind in kinds]
@@ -224,15 +224,15 @@ def _strata_notes(stages: Sequence[ReportStage]) -> Html | None:
     """What the test over the values of each stratum of users says, one evaluation after another."""
     notes = []
     for stage in stages:
-        tested = {str(name): mapping(found) for name, found in mapping(stage.block.get("strata")).items()}
+        tested = {str(name): mapping(block) for name, block in mapping(stage.block.get("strata")).items()}
         if not tested:
             continue
-        known = [(name, p) for name, found in tested.items() if (p := as_figure(found.get("p_holm"))) is not None]
-        told = [str(found["warning"]) for found in tested.values() if found.get("warning")]
-        notes.append(tag("p", tag("b", f"{stage.short}: "), "; ".join(told) + "." if told else _NO_DIFFERENCE))
-        if known:
+        p_values = [(name, p) for name, block in tested.items() if (p := as_figure(block.get("p_holm"))) is not None]
+        warnings = [str(block["warning"]) for block in tested.values() if block.get("warning")]
+        notes.append(tag("p", tag("b", f"{stage.short}: "), "; ".join(warnings) + "." if warnings else _NO_DIFFERENCE))
+        if p_values:
             notes.append(
-                tag("p", f"{_STRATA_TEST} {', '.join(f'{n}: p {p_text(p)}' for n, p in known)}.", class_="soft")
+                tag("p", f"{_STRATA_TEST} {', '.join(f'{n}: p {p_text(p)}' for n, p in p_values)}.", class_="soft")
             )
     return join(tag("h3", "Do kinds of users fare differently?"), notes) if notes else None
 
@@ -291,8 +291,8 @@ def setup_section(summary: Block, metrics: Rows, versions: Block) -> Html | None
     facts += evaluated(summary)
     for key, label in (("seed", "Seed"), ("user_train", "User in training"), ("user_eval", "User in evaluation")):
         if (value := summary.get(key)) is not None:
-            shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
-            facts.append((label, shown))
+            text = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
+            facts.append((label, text))
     software = [(str(k), str(v)) for k, v in versions.items()]
     columns = [
         tag("div", to_html(table([title, ""], pairs, kind="facts")))
@@ -305,7 +305,7 @@ def setup_section(summary: Block, metrics: Rows, versions: Block) -> Html | None
 def evaluated(summary: Block) -> list[tuple[str, str]]:
     """Who was evaluated, on what, by which judge, and what it cost; of an evaluation's own summary."""
     benchmark, cost = mapping(summary.get("benchmark")), as_figure(mapping(summary.get("cost")).get("total"))
-    found = [
+    facts = [
         ("Agent", summary.get("agent")),
         ("Domain", summary.get("domain") or benchmark.get("name")),
         ("Split", summary.get("split") or benchmark.get("split")),
@@ -313,14 +313,14 @@ def evaluated(summary: Block) -> list[tuple[str, str]]:
         ("Judge of assertions", summary.get("judge")),
         ("Cost", f"${cost:,.2f}" if cost else None),
     ]
-    return [(label, str(value)) for label, value in found if value is not None]
+    return [(label, str(value)) for label, value in facts if value is not None]
 
 
 def phase_seconds(summary: Block, metrics: Rows) -> list[tuple[str, float]]:
     """(phase, seconds) in order: from summary["phases"] where the run tells, else from the clock in its rows."""
-    told = summary.get("phases")
-    if isinstance(told, Mapping):
-        return [(phase_name(k), s) for k, v in told.items() if (s := as_figure(v)) is not None]
+    phases = summary.get("phases")
+    if isinstance(phases, Mapping):
+        return [(phase_name(k), s) for k, v in phases.items() if (s := as_figure(v)) is not None]
     out: dict[str, float] = {}
     last = 0.0
     for row in metrics:

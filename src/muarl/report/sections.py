@@ -47,7 +47,7 @@ def before_text(run: RunFigures) -> str:
 
 def stages_of(run: RunFigures) -> list[ReportStage]:
     """The evaluations that a run's summary holds, in the order of the run."""
-    found: list[ReportStage] = []
+    stages: list[ReportStage] = []
     for key, short, long, colour in STAGES:
         if key == "cold_start" and (before := before_text(run)) != BEFORE:
             short, long = "Before RL", before
@@ -56,8 +56,8 @@ def stages_of(run: RunFigures) -> list[ReportStage]:
             isinstance(block, Mapping)
             and (stage := ReportStage(short, long, colour, block, headline_of(run.summary, key))).success is not None
         ):
-            found.append(stage)
-    return found[:2]
+            stages.append(stage)
+    return stages[:2]
 
 
 def head_of(
@@ -103,8 +103,8 @@ def _facts(run: RunFigures) -> list[tuple[str, Child]]:
 
 def seconds_of(run: RunFigures) -> float:
     """How long a run took, or has taken so far."""
-    told = as_figure(run.status.get("seconds")) if run.status.get("state") != RUNNING else None
-    return max((as_figure(r.get("seconds")) or 0.0 for r in run.metrics), default=0.0) if told is None else told
+    seconds = as_figure(run.status.get("seconds")) if run.status.get("state") != RUNNING else None
+    return max((as_figure(r.get("seconds")) or 0.0 for r in run.metrics), default=0.0) if seconds is None else seconds
 
 
 def state(word: str) -> Html:
@@ -166,8 +166,8 @@ def tools_section(runs: Sequence[RunFigures]) -> Html | None:
         rows = []
         for name in members:
             lines = [thin(filled(s, name)) for s in runs]
-            told = ((Cell("", page=sparkline(n)), f"{n[0][1]:.2f} → {n[-1][1]:.2f}" if n else "–") for n in lines)
-            rows.append((name.removeprefix("calls/"), *(cell for pair in told for cell in pair)))
+            cells = ((Cell("", page=sparkline(n)), f"{n[0][1]:.2f} → {n[-1][1]:.2f}" if n else "–") for n in lines)
+            rows.append((name.removeprefix("calls/"), *(cell for pair in cells for cell in pair)))
         heads = [(ShownColumn(s.name if len(runs) > 1 else ""), ShownColumn("", right=True)) for s in runs]
         head = ["calls in a conversation", *(column for pair in heads for column in pair)]
         never = tag("p", "Never called: calculate, think, transfer to a person.", class_="soft")

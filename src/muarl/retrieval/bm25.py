@@ -110,9 +110,9 @@ class BM25:
 
     def scores(self, query: Sequence[str]) -> list[float]:
         """The score of each document."""
-        found = np.zeros(len(self._norms))
+        scores = np.zeros(len(self._norms))
         for word in query:
             if word in self._postings:
                 where, counts = self._postings[word]
-                found[where] += self._weights[word] * (counts * (self.K1 + 1) / (counts + self._norms[where]))
-        return [float(score) for score in found]
+                scores[where] += self._weights[word] * (counts * (self.K1 + 1) / (counts + self._norms[where]))
+        return [float(score) for score in scores]

@@ -17,11 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Document:
-    """One document. ``content``: its text without the title."""
+    """One document."""
 
     id: str
     title: str
     content: str
+    """Its text without the title."""
 
 
 class Knowledge:
@@ -83,12 +84,12 @@ def _hidden(path: Path) -> bool:
 def _from_json(file: Path) -> Document:
     try:
         row = json.loads(file.read_text(encoding="utf-8"))
-        found = Document(row["id"], row["title"], row["content"])
+        document = Document(row["id"], row["title"], row["content"])
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise DataError(f"{file} is no document: {problem}") from None
-    if not all(isinstance(text, str) for text in (found.id, found.title, found.content)):
+    if not all(isinstance(text, str) for text in (document.id, document.title, document.content)):
         raise DataError(f"{file} is no document: id, title and content must be strings")
-    return found
+    return document
 
 
 class OverlaidKnowledge(Knowledge):

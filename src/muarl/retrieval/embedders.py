@@ -111,9 +111,9 @@ class EndpointEmbedder:
 
     async def query(self, text: str) -> NDArray[np.float32]:
         """The vector of a query."""
-        told = f"Instruct: {self.instruction}\nQuery:{text}" if self.instruction else text
+        prompt = f"Instruct: {self.instruction}\nQuery:{text}" if self.instruction else text
         async with self._endpoint.asked() as endpoint:
-            return np.asarray((await endpoint.embed([told]))[0], np.float32)
+            return np.asarray((await endpoint.embed([prompt]))[0], np.float32)
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -227,10 +227,10 @@ class HashedEmbedder:
         """There are no connections."""
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        found = np.zeros(self.length, np.float32)
+        vector = np.zeros(self.length, np.float32)
         for word in re.findall(r"\w+", text.lower()):
             around = f" {word} "
             for piece in {word, *(around[i : i + 3] for i in range(len(around) - 2))}:
                 number = int.from_bytes(hashlib.blake2b(piece.encode("utf-8", "replace"), digest_size=8).digest())
-                found[number // 2 % self.length] += 1.0 if number % 2 else -1.0
-        return found
+                vector[number // 2 % self.length] += 1.0 if number % 2 else -1.0
+        return vector

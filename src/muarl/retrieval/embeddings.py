@@ -49,11 +49,11 @@ class EmbeddingCache:
     def get(self, model: str, text: str) -> Vector | None:
         """A text's embedding, None if there is none, or its file is damaged."""
         try:
-            found = np.load(io.BytesIO(self.path(model, text).read_bytes()), allow_pickle=False)
+            vector = np.load(io.BytesIO(self.path(model, text).read_bytes()), allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return None
-        usable = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.ndim == 1 and found.size
-        return found if usable and bool(np.isfinite(found).all()) else None
+        usable = isinstance(vector, np.ndarray) and vector.dtype == np.float32 and vector.ndim == 1 and vector.size
+        return vector if usable and bool(np.isfinite(vector).all()) else None
 
     def put(self, model: str, texts: Sequence[str], vectors: Sequence[Vector]) -> None:
         """Store embeddings. A full or read-only disk is logged: a cache must not end a run."""
@@ -106,15 +106,15 @@ class EmbeddingSearch(WaitingSearch):
         if not query.strip() or not documents:
             return []
         vectors = await self.vectors()
-        wanted = _unit((await self._query(query))[None])[0]
-        if len(wanted) != vectors.shape[1]:
+        query_vector = _unit((await self._query(query))[None])[0]
+        if len(query_vector) != vectors.shape[1]:
             raise InfrastructureError(
-                f"{self.embedder.name}: the query's embedding has {len(wanted)} numbers, the documents' have "
+                f"{self.embedder.name}: the query's embedding has {len(query_vector)} numbers, the documents' have "
                 f"{vectors.shape[1]}; if the model was changed under its name, delete the embedding cache",
                 boundary="world",
                 retryable=False,
             )
-        scores = vectors @ wanted
+        scores = vectors @ query_vector
         order = np.argsort(-scores, kind="stable")[:top_k]
         return [Hit(documents[i], float(scores[i])) for i in order]
 
@@ -148,22 +148,22 @@ class EmbeddingSearch(WaitingSearch):
     async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of texts, as far as possible from the cache."""
         model = self.embedder.name
-        known: dict[str, Vector] = {}
+        by_text: dict[str, Vector] = {}
         if self.cache is not None:
             for text in dict.fromkeys(texts):
-                found = self.cache.get(model, text)
-                if found is not None:
-                    known[text] = found
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
+                cached = self.cache.get(model, text)
+                if cached is not None:
+                    by_text[text] = cached
+        missing = [text for text in dict.fromkeys(texts) if text not in by_text]
         for start in range(0, len(missing), SAVED):
             part = missing[start : start + SAVED]
             made = np.asarray(await self.embedder.documents(part), np.float32)
-            known.update(zip(part, made, strict=True))
+            by_text.update(zip(part, made, strict=True))
             if self.cache is not None:
                 self.cache.put(model, part, list(made))
-        if len({len(vector) for vector in known.values()}) > 1:
+        if len({len(vector) for vector in by_text.values()}) > 1:
             raise self._differ()
-        return np.stack([known[text] for text in texts])
+        return np.stack([by_text[text] for text in texts])
 
     def _differ(self) -> InfrastructureError:
         model = self.embedder.name
@@ -171,14 +171,14 @@ class EmbeddingSearch(WaitingSearch):
         return InfrastructureError(text, boundary="world", retryable=False)
 
     async def _query(self, query: str) -> Vector:
-        known = _innermost(self.knowledge).index(("queries", self.embedder.name), OrderedDict[str, Vector])
-        if query in known:
-            known.move_to_end(query)
-            return known[query]
-        known[query] = found = np.asarray(await self.embedder.query(query), np.float32)
-        if len(known) > QUERIES:
-            known.popitem(last=False)
-        return found
+        vectors = _innermost(self.knowledge).index(("queries", self.embedder.name), OrderedDict[str, Vector])
+        if query in vectors:
+            vectors.move_to_end(query)
+            return vectors[query]
+        vectors[query] = vector = np.asarray(await self.embedder.query(query), np.float32)
+        if len(vectors) > QUERIES:
+            vectors.popitem(last=False)
+        return vector
 
 
 def _innermost(knowledge: Knowledge) -> Knowledge:

@@ -61,8 +61,8 @@ class Matching:
         """
         flags = re.IGNORECASE if ignore_case else re.NOFLAG
         if not _OPERATORS & set(pattern) and len(pattern) * sum(map(len, texts)) <= LITTLE:
-            wanted = re.compile(pattern, flags)
-            return [len(wanted.findall(text)) for text in texts]
+            searched = re.compile(pattern, flags)
+            return [len(searched.findall(text)) for text in texts]
         with self._lock:
             answer = self._asked(key, texts, {"pattern": pattern, "flags": int(flags), "seconds": self.seconds})
         if "counts" in answer:
@@ -86,8 +86,8 @@ class Matching:
                 process = self._started()
                 self._send(process, key, texts)
                 _write(process, {"count": self._sent[key], **question})
-                found: dict[str, Any] = json.loads(_line(process))
-                return found
+                answer: dict[str, Any] = json.loads(_line(process))
+                return answer
             except TimeoutError:
                 self.close()
                 return {"timeout": True}
@@ -171,8 +171,8 @@ class GrepSearch(Search):
     def _counts(self, knowledge: Knowledge, query: str) -> list[int]:
         """How often it matches in each document."""
         if isinstance(knowledge, OverlaidKnowledge):  # the base's texts are there already
-            found = dict(enumerate(self._counts(knowledge.base, query) if knowledge.base.documents else ()))
-            found |= zip(knowledge.changed, self._counts(knowledge.own, query), strict=True)
-            return list(found.values())
+            counts = dict(enumerate(self._counts(knowledge.base, query) if knowledge.base.documents else ()))
+            counts |= zip(knowledge.changed, self._counts(knowledge.own, query), strict=True)
+            return list(counts.values())
         texts = knowledge.index("texts", lambda: tuple(d.content for d in knowledge.documents))
         return MATCHING.counts(knowledge.key, texts, query, ignore_case=not self.case_sensitive)

@@ -49,21 +49,22 @@ _OTHER_TEXTS = (".txt", ".rst", ".adoc", ".docx", ".doc", ".odt", ".pdf", ".html
 
 @dataclass(frozen=True)
 class MarkdownDocument(Document):
-    """A document from a Markdown file.
-
-    ``file``: its path within the folder. ``version``, ``effective_from`` and ``effective_until`` (dates such as
-    "2026-03-14"): what its front matter says, and empty where it says nothing; ``content`` tells them to who reads it.
-    ``replaces``: ids of the documents that it replaces. ``links``: the documents that it links to, each a path within
-    the folder, or a name in double brackets: "[[Late fees]]". ``ignored``: other keys of the front matter.
-    """
+    """A document from a Markdown file."""
 
     file: str = ""
+    """Its path within the folder."""
     version: str = ""
+    """What its front matter says, and empty where it says nothing; ``content`` tells it to who reads it."""
     effective_from: str = ""
+    """A date such as "2026-03-14", as ``version`` from the front matter."""
     effective_until: str = ""
+    """A date, as ``effective_from``."""
     replaces: tuple[str, ...] = ()
+    """Ids of the documents that it replaces."""
     links: tuple[str, ...] = ()
+    """The documents that it links to, each a path within the folder, or a name in double brackets: "[[Late fees]]"."""
     ignored: tuple[str, ...] = ()
+    """Other keys of the front matter."""
 
 
 def read_folder(folder: Path) -> Knowledge:
@@ -102,26 +103,26 @@ def read_document(file: Path, folder: Path) -> MarkdownDocument:
     """One file of a folder as a document. DataError names the file, the line where it is in one, and the remedy."""
     path = unicodedata.normalize("NFC", file.relative_to(folder).as_posix())
     text = _text(file)
-    given, body, first = _front_matter(file, text)
-    shown = _Markdown.of(body, path)
+    front_matter, body, first = _front_matter(file, text)
+    markdown = _Markdown.of(body, path)
     name = posixpath.splitext(path)[0]
-    named = given.get("title")
-    title = (_plain(_PARSER.parseInline(named)[0]) if named else shown.heading) or posixpath.basename(name).replace(
+    named = front_matter.get("title")
+    title = (_plain(_PARSER.parseInline(named)[0]) if named else markdown.heading) or posixpath.basename(name).replace(
         "-", " "
     ).replace("_", " ")
     if not body.strip():
         raise DataError(f"{file}: has no text{' below its front matter' if first else ''}: write some, or remove it")
     document = MarkdownDocument(
-        given.get("id") or name,
+        front_matter.get("id") or name,
         title,
-        _content(body.strip("\n").rstrip(), title, shown.heading, given),
+        _content(body.strip("\n").rstrip(), title, markdown.heading, front_matter),
         path,
-        given.get("version", ""),
-        given.get("effective_from", ""),
-        given.get("effective_until", ""),
-        tuple(given.get("replaces", ())),
-        shown.links,
-        tuple(given.get("ignored", ())),
+        front_matter.get("version", ""),
+        front_matter.get("effective_from", ""),
+        front_matter.get("effective_until", ""),
+        tuple(front_matter.get("replaces", ())),
+        markdown.links,
+        tuple(front_matter.get("ignored", ())),
     )
     for what, value in (("id", document.id), ("title", document.title)):
         if len(value) > 200 or not value.isprintable():
@@ -141,7 +142,7 @@ def _files(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         what = "is a file: name the folder that it lies in" if folder.exists() else "there is no such folder"
         raise DataError(f"{folder}: {what}")
-    found = []
+    paths = []
     for place, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         named = [name for name in files if not name.startswith(".") and name.lower().endswith(SUFFIXES)]
@@ -158,8 +159,8 @@ def _files(folder: Path) -> Iterator[Path]:
                 raise DataError(f"{path}: is a link, and links are not followed: put what it leads to in its place")
             if not stat.S_ISREG(mode):
                 raise DataError(f"{path}: is no regular file: remove it")
-            found.append(path)
-    yield from sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+            paths.append(path)
+    yield from sorted(paths, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def _others(folder: Path) -> str:
@@ -209,58 +210,58 @@ def _front_matter(file: Path, text: str) -> tuple[dict[str, Any], str, int]:
     if not end:
         return {}, text, 0
     try:
-        given = parse_yaml("\n".join(["", *lines[1:end]]))  # so that lines are counted as the file's
+        front_matter = parse_yaml("\n".join(["", *lines[1:end]]))  # so that lines are counted as the file's
     except ValueError as problem:
         raise DataError(
             f"{file}: its front matter: {problem}. Text with a colon, a # or a quotation mark in it needs quotation "
             'marks around it: title: "Fees: late returns"'
         ) from None
     body = "\n".join(lines[end + 1 :])
-    if given is None:
+    if front_matter is None:
         return {}, body, end + 1
-    if not isinstance(given, Mapping):
+    if not isinstance(front_matter, Mapping):
         return {}, text, 0  # text between two rulers
-    return _checked(file, given), body, end + 1
+    return _checked(file, front_matter), body, end + 1
 
 
-def _checked(file: Path, given: Mapping[Any, Any]) -> dict[str, Any]:
+def _checked(file: Path, front_matter: Mapping[Any, Any]) -> dict[str, Any]:
     """Front matter as texts, by key. DataError names the key."""
 
     def wrong(key: str, what: str) -> DataError:
-        return DataError(f"{file}: its front matter: {key} must be {what}, not {given[key]!r:.60}")
+        return DataError(f"{file}: its front matter: {key} must be {what}, not {front_matter[key]!r:.60}")
 
-    found: dict[str, Any] = {"ignored": [str(key) for key in given if key not in KEYS]}
+    out: dict[str, Any] = {"ignored": [str(key) for key in front_matter if key not in KEYS]}
     for key in ("id", "title", "version"):
-        value = given.get(key)
+        value = front_matter.get(key)
         if isinstance(value, bool) or not isinstance(value, (str, int, type(None))):
             raise wrong(key, "text (in quotation marks where it looks like a number)")
-        found[key] = "" if value is None else unicodedata.normalize("NFC", str(value).strip())
+        out[key] = "" if value is None else unicodedata.normalize("NFC", str(value).strip())
     for key in ("effective_from", "effective_until"):
-        value = given.get(key)
+        value = front_matter.get(key)
         try:
-            found[key] = "" if value is None else date.fromisoformat(value).isoformat()
+            out[key] = "" if value is None else date.fromisoformat(value).isoformat()
         except (TypeError, ValueError):
             raise wrong(key, "a date such as 2026-03-14") from None
-    if found["effective_until"] and found["effective_until"] < found["effective_from"]:
-        raise wrong("effective_until", f"no earlier than effective_from, {found['effective_from']}")
-    replaced = given.get("replaces")
+    if out["effective_until"] and out["effective_until"] < out["effective_from"]:
+        raise wrong("effective_until", f"no earlier than effective_from, {out['effective_from']}")
+    replaced = front_matter.get("replaces")
     several = [] if replaced is None else replaced if isinstance(replaced, list) else [replaced]
     if not all(isinstance(one, str) and one.strip() for one in several):
         raise wrong("replaces", "the id of a document, or a list of ids")
     named = (posixpath.splitext(one) for one in several)
     ids = [name if end.lower() in SUFFIXES else name + end for name, end in named]
-    found["replaces"] = [unicodedata.normalize("NFC", one.strip()) for one in ids]
-    return found
+    out["replaces"] = [unicodedata.normalize("NFC", one.strip()) for one in ids]
+    return out
 
 
-def _content(body: str, title: str, heading: str, given: Mapping[str, Any]) -> str:
+def _content(body: str, title: str, heading: str, front_matter: Mapping[str, Any]) -> str:
     """The text as agents read it: with its title, and with what the front matter says of its validity."""
-    first, until = given.get("effective_from"), given.get("effective_until")
-    said = [f"Version {given['version']}."] if given.get("version") else []
+    first, until = front_matter.get("effective_from"), front_matter.get("effective_until")
+    said = [f"Version {front_matter['version']}."] if front_matter.get("version") else []
     if first or until:
         said.append(f"In force{f' from {first}' if first else ''}{f' until {until}' if until else ''}.")
-    if given.get("replaces"):
-        said.append(f"Replaces: {', '.join(given['replaces'])}.")
+    if front_matter.get("replaces"):
+        said.append(f"Replaces: {', '.join(front_matter['replaces'])}.")
     if heading != title:
         body = f"# {title}\n\n{body}"
     if not said:
@@ -276,22 +277,23 @@ def _content(body: str, title: str, heading: str, given: Mapping[str, Any]) -> s
 
 @dataclass(frozen=True)
 class _Markdown:
-    """What the text of a document shows. ``heading``: its first, without marks; empty if there is none. ``links``: the
-    documents that it links to, outside of code."""
+    """What the text of a document shows."""
 
     heading: str
+    """Its first, without marks; empty if there is none."""
     links: tuple[str, ...]
+    """The documents that it links to, outside of code."""
 
     @classmethod
     def of(cls, text: str, path: str) -> _Markdown:
         """``path``: of the file within its folder."""
-        known: dict[str, Any] = {}
-        tokens = _PARSER.parse(text, known)
+        environment: dict[str, Any] = {}
+        tokens = _PARSER.parse(text, environment)
         headings = (inline for opened, inline in itertools.pairwise(tokens) if opened.type == "heading_open")
         heading = next((_plain(one) for one in headings if len(one.content) <= LONGEST_HEADING), "")
         pieces = [piece for token in tokens for piece in token.children or ()]
         targets = [str(piece.attrGet("href")) for piece in pieces if piece.type == "link_open"]
-        targets += [reference["href"] for reference in known.get("references", {}).values()]
+        targets += [reference["href"] for reference in environment.get("references", {}).values()]
         files = [_target(one, path) for one in targets if not _ELSEWHERE.match(one)]
         words = "\n".join(piece.content for piece in pieces if piece.type == "text")
         names = [f"[[{' '.join(match[1].split())}]]" for match in _WIKI.finditer(words)]
@@ -300,9 +302,9 @@ class _Markdown:
 
 def _plain(inline: Token) -> str:
     """A line without marks."""
-    shown = (piece.content if piece.type in ("text", "code_inline", "image") else " " * piece.type.endswith("break")
+    pieces = (piece.content if piece.type in ("text", "code_inline", "image") else " " * piece.type.endswith("break")
              for piece in inline.children or ())  # fmt: skip
-    return unicodedata.normalize("NFC", " ".join("".join(shown).split()))
+    return unicodedata.normalize("NFC", " ".join("".join(pieces).split()))
 
 
 def _target(link: str, path: str) -> str:

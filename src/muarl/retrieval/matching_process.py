@@ -24,10 +24,10 @@ def _count(texts, asked):  # type: ignore[no-untyped-def]
     signal.setitimer(signal.ITIMER_VIRTUAL, asked["seconds"])
     try:
         try:
-            wanted = re.compile(asked["pattern"], asked["flags"])
+            searched = re.compile(asked["pattern"], asked["flags"])
         except re.error:
-            wanted = re.compile(re.escape(asked["pattern"]), asked["flags"])
-        return {"counts": [len(wanted.findall(text)) for text in texts]}
+            searched = re.compile(re.escape(asked["pattern"]), asked["flags"])
+        return {"counts": [len(searched.findall(text)) for text in texts]}
     except TimeoutError:
         return {"timeout": True}
     except MemoryError:
@@ -49,16 +49,16 @@ def main() -> None:
         pass
     signal.signal(signal.SIGVTALRM, _too_long)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    kept = {}
+    texts_by_key = {}
     for line in sys.stdin:
         asked = json.loads(line)
         if "keep" in asked:
-            kept[asked["keep"]] = asked["texts"]
+            texts_by_key[asked["keep"]] = asked["texts"]
             continue
         if "drop" in asked:
-            kept.pop(asked["drop"], None)
+            texts_by_key.pop(asked["drop"], None)
             continue
-        sys.stdout.write(json.dumps(_count(kept[asked["count"]], asked)) + "\n")
+        sys.stdout.write(json.dumps(_count(texts_by_key[asked["count"]], asked)) + "\n")
         sys.stdout.flush()
 
 

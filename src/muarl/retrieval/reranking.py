@@ -68,8 +68,8 @@ class RerankedSearch(WaitingSearch):
 
     async def asearch(self, query: str, top_k: int = 10) -> list[Hit]:
         """The ``top_k`` documents of the search, in the reranker's order; of equal ones the search's first."""
-        found = await self.inner.asearch(query, top_k)
-        texts = [hit.document for hit in found if hit.document.content]
+        candidates = await self.inner.asearch(query, top_k)
+        texts = [hit.document for hit in candidates if hit.document.content]
         if not texts:
             return []
         rated = zip(texts, await self.reranker.scores(query, texts), strict=True)
@@ -142,8 +142,8 @@ async def _rating(endpoint: Endpoint, query: str, document: str) -> float | None
 def read_rating(answer: str) -> float | None:
     """The rating in a model's answer, brought into [0, 10]: of the JSON object it is asked for, or a bare number."""
     try:
-        found = json.loads(answer)
-        value = found.get("relevance_score") if isinstance(found, dict) else found
+        rating = json.loads(answer)
+        value = rating.get("relevance_score") if isinstance(rating, dict) else rating
     except (ValueError, RecursionError):
         match = re.search(r'"relevance_score"\s*:\s*(-?\d{1,6})', answer)
         value = int(match.group(1)) if match else None

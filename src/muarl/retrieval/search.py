@@ -23,13 +23,11 @@ class SearchError(ValueError):
 
 
 class Search(ABC):
-    """A way to search a collection of documents.
-
-    ``waits``: whether a search asks somebody else, such as an endpoint, so that one should ``await asearch``.
-    Instances hold no state of a conversation: all worlds may share one.
-    """
+    """A way to search a collection of documents. Instances hold no state of a conversation: all worlds may share
+    one."""
 
     waits: ClassVar[bool] = False
+    """Whether a search asks somebody else, such as an endpoint, so that one should ``await asearch``."""
 
     @abstractmethod
     def search(self, query: str, top_k: int = 10) -> list[Hit]:

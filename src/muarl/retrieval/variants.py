@@ -15,19 +15,21 @@ Ranking = Literal["bm25", "openai", "qwen"]
 
 @dataclass(frozen=True)
 class Variant:
-    """A retrieval variant. ``prompt``: its template's name; ``tools``: its search tools; ``inlined``: which documents
-    stand in the policy itself, "all", "required" (the task's) or None.
-
-    ``ranking``: how ``KB_search`` (in alltools ``KB_search_dense``) ranks documents: BM25, or the embeddings of one of
-    ``EMBEDDINGS``; ``reranked``: whether a model then rates them. ``writes``: whether the shell may write.
-    """
+    """A retrieval variant."""
 
     prompt: str
+    """Its template's name."""
     tools: tuple[str, ...] = ()
+    """Its search tools."""
     inlined: str | None = None
+    """Which documents stand in the policy itself, "all", "required" (the task's) or None."""
     ranking: Ranking | None = None
+    """How ``KB_search`` (in alltools ``KB_search_dense``) ranks documents: BM25, or the embeddings of one of
+    ``EMBEDDINGS``."""
     reranked: bool = False
+    """Whether a model then rates them."""
     writes: bool = False
+    """Whether the shell may write."""
 
     @property
     def embeds(self) -> bool:
@@ -37,15 +39,15 @@ class Variant:
 
 def _searching() -> dict[str, Variant]:
     """KB_search by each ranking, with and without reranking and grep."""
-    found: dict[str, Variant] = {}
+    variants: dict[str, Variant] = {}
     rankings: Mapping[str, Ranking] = {"qwen_embeddings": "qwen", "openai_embeddings": "openai", "bm25": "bm25"}
     for name, ranking in rankings.items():
         for reranked in (False, True):
             plain = f"{name}_reranker" if reranked else name
             prompt = f"classic_rag_{ranking}"
-            found[f"{plain}_grep"] = Variant(prompt, ("KB_search", "grep"), ranking=ranking, reranked=reranked)
-            found[plain] = Variant(f"{prompt}_no_grep", ("KB_search",), ranking=ranking, reranked=reranked)
-    return found
+            variants[f"{plain}_grep"] = Variant(prompt, ("KB_search", "grep"), ranking=ranking, reranked=reranked)
+            variants[plain] = Variant(f"{prompt}_no_grep", ("KB_search",), ranking=ranking, reranked=reranked)
+    return variants
 
 
 _ALL_TOOLS = ("KB_search_bm25", "KB_search_dense", "shell")
@@ -89,7 +91,7 @@ LEAST_RATING = 5
 
 def variant(name: str) -> Variant:
     """A variant by TAU2's name. ConfigError if TAU2 has none of that name."""
-    found = VARIANTS.get(_ALIASES.get(name, name))
-    if found is None:
+    match = VARIANTS.get(_ALIASES.get(name, name))
+    if match is None:
         raise ConfigError(f"retrieval: must be one of {', '.join(VARIANTS)}, not {name!r}")
-    return found
+    return match

@@ -14,16 +14,15 @@ from muarl.types.chat import Message, ToolCall
 
 @dataclass(frozen=True)
 class Checks:
-    """Which criteria of a task hold, in the task's order.
-
-    ``db``: whether both sides' databases are as the gold actions leave them, None where that was not asked.
-    ``actions``: whether each gold action was called by somebody. ``communicate``: whether the agent said each string.
-    """
+    """Which criteria of a task hold, in the task's order."""
 
     db: bool | None = None
+    """Whether both sides' databases are as the gold actions leave them, None where that was not asked."""
     env_assertions: tuple[bool, ...] = ()
     actions: tuple[bool, ...] = ()
+    """Whether each gold action was called by somebody."""
     communicate: tuple[bool, ...] = ()
+    """Whether the agent said each string."""
 
     @property
     def completion(self) -> float | None:
@@ -56,17 +55,17 @@ class Checks:
         }
 
 
-def said(messages: Sequence[Message], wanted: Sequence[str]) -> tuple[bool, ...]:
+def said(messages: Sequence[Message], infos: Sequence[str]) -> tuple[bool, ...]:
     """For each text whether the agent said it: case does not count, nor commas in what it said (TAU2)."""
     texts = [m.content for m in messages if m.role == "assistant" and m.content and m.content.strip()]
     plain = [text.lower().replace(",", "") for text in texts]
-    return tuple(any(info.lower() in text for text in plain) for info in wanted)
+    return tuple(any(info.lower() in text for text in plain) for info in infos)
 
 
-def acted(messages: Sequence[Message], wanted: Sequence[Action]) -> tuple[bool, ...]:
+def acted(messages: Sequence[Message], actions: Sequence[Action]) -> tuple[bool, ...]:
     """For each gold action whether a call by either side matches it, whatever came of the call (TAU2)."""
     calls = [c for m in messages if m.role in ("assistant", "user") for c in m.tool_calls]
-    return tuple(any(matches(action, call) for call in calls) for action in wanted)
+    return tuple(any(matches(action, call) for call in calls) for action in actions)
 
 
 def matches(action: Action, call: ToolCall) -> bool:
@@ -74,8 +73,8 @@ def matches(action: Action, call: ToolCall) -> bool:
     if action.name != call.name:
         return False
     names = call.arguments.keys() if action.compare_args is None else action.compare_args
-    wanted = {k: v for k, v in action.arguments.items() if k in names}
-    return {k: v for k, v in call.arguments.items() if k in names} == wanted
+    expected = {k: v for k, v in action.arguments.items() if k in names}
+    return {k: v for k, v in call.arguments.items() if k in names} == expected
 
 
 def asserted(task: Task, world: World) -> tuple[bool, ...]:

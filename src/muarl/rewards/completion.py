@@ -41,29 +41,29 @@ def is_counted(task: Task, kind_of: Callable[[str], str]) -> bool:
     return bool(task.communicate_info or task.env_assertions or expected(task, kind_of))
 
 
-def completion(task: Task, world: World, messages: Sequence[Message], found: Checks, *, success: bool) -> float | None:
+def completion(task: Task, world: World, messages: Sequence[Message], checks: Checks, *, success: bool) -> float | None:
     """The share of what was to be done that was done, in [0, 1]; None where nothing was.
 
-    ``success``: it is 1 then, whichever way was taken. ``found``: the task's criteria. An expected change counts as
+    ``success``: it is 1 then, whichever way was taken. ``checks``: the task's criteria. An expected change counts as
     made if a call that went through has its name and arguments, or if the database is as it should be. Tasks of TAU2's
     telecom have the rate that MUA-RL reports (``Checks.completion``), in which all gold actions and assertions count.
     """
     if task.env_assertions and exempt(world.domain, task):
-        return found.completion
-    wanted = expected(task, world.domain.kind_of)
-    kept = [_kind(world.domain.kind_of, action.name) == "write" and found.db is True for action in wanted]
-    done = [in_place or called for in_place, called in zip(kept, made(wanted, messages), strict=True)]
-    everything = [*done, *found.communicate, *_brought_about(task, world, found)]
+        return checks.completion
+    actions = expected(task, world.domain.kind_of)
+    in_place = [_kind(world.domain.kind_of, action.name) == "write" and checks.db is True for action in actions]
+    done = [brought_about or called for brought_about, called in zip(in_place, made(actions, messages), strict=True)]
+    everything = [*done, *checks.communicate, *_brought_about(task, world, checks)]
     if not everything:
         return None
     return 1.0 if success else sum(everything) / len(everything)
 
 
-def made(wanted: Sequence[Action], messages: Sequence[Message]) -> tuple[bool, ...]:
+def made(actions: Sequence[Action], messages: Sequence[Message]) -> tuple[bool, ...]:
     """For each action whether a call that was answered without an error is it; one call is one action."""
     left = list(_succeeded(messages))
     out = []
-    for action in wanted:
+    for action in actions:
         match = next((call for call in left if _is(action, call)), None)
         out.append(match is not None)
         left = [call for call in left if call is not match]
@@ -84,11 +84,11 @@ def _succeeded(messages: Sequence[Message]) -> Iterator[ToolCall]:
 def _is(action: Action, call: ToolCall) -> bool:
     if action.name != call.name:
         return False
-    wanted, given = spelled_out(action.arguments), spelled_out(call.arguments)
+    expected_arguments, actual_arguments = spelled_out(action.arguments), spelled_out(call.arguments)
     if action.compare_args is not None:
-        wanted = {name: wanted.get(name) for name in action.compare_args}
-        given = {name: given.get(name) for name in action.compare_args}
-    return _plain(wanted) == _plain(given)
+        expected_arguments = {name: expected_arguments.get(name) for name in action.compare_args}
+        actual_arguments = {name: actual_arguments.get(name) for name in action.compare_args}
+    return _plain(expected_arguments) == _plain(actual_arguments)
 
 
 def _plain(arguments: Mapping[str, Any]) -> str:
@@ -104,18 +104,18 @@ def _numbers(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _brought_about(task: Task, world: World, found: Checks) -> list[bool]:
+def _brought_about(task: Task, world: World, checks: Checks) -> list[bool]:
     """Which assertions hold, of those that do not hold from the start."""
     if not task.env_assertions or slow(world):
-        return list(found.env_assertions)
+        return list(checks.env_assertions)
     try:
         fresh = world.domain.world(task)
         if task.history:
             replay(fresh, task.history)
         before = asserted(task, fresh)
     except (ReplayError, InfrastructureError):  # whatever is wrong with it, the scoring itself has told
-        return list(found.env_assertions)
-    return [now for then, now in zip(before, found.env_assertions, strict=True) if not then]
+        return list(checks.env_assertions)
+    return [now for then, now in zip(before, checks.env_assertions, strict=True) if not then]
 
 
 def _kind(kind_of: Callable[[str], str], name: str) -> str:

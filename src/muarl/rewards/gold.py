@@ -53,20 +53,20 @@ def check_tasks(domain: Domain, tasks: Sequence[Task]) -> int:
         if task.database is not None and not task.database.sound:
             check_json(task.database.to_check(), f"task {task.id}: database")
             task.database.sound = True
-    found = [failures for failures in (_looked_at(domain, task) for task in own) if failures]
-    if not found:
+    failing = [failures for failures in (_looked_at(domain, task) for task in own) if failures]
+    if not failing:
         for task in own:
             _check_marks(domain, task)
         return 0
     if not domain.allow_failing_gold:
-        raise DataError(_complaint(found[0][0], len(found), len(own)))
+        raise DataError(_complaint(failing[0][0], len(failing), len(own)))
     warnings.warn(
-        f"{len(found)} of {len(own)} tasks have a gold action that fails when it is replayed, so that doing nothing "
-        f"may earn their reward. The first: {found[0][0]}",
+        f"{len(failing)} of {len(own)} tasks have a gold action that fails when it is replayed, so that doing nothing "
+        f"may earn their reward. The first: {failing[0][0]}",
         AuthoringWarning,
         stacklevel=2,
     )
-    return len(found)
+    return len(failing)
 
 
 def _looked_at(domain: Domain, task: Task) -> Sequence[GoldFailure]:
@@ -123,8 +123,8 @@ async def gold_state(world: World, task: Task) -> str:
     domain = world.domain
     if not slow(world):
         return gold_digest(domain, task)
-    known = _kept(domain, task)
-    return _accepted(domain, task, known or await _slow_ending(world.another(), task))
+    ending = _kept(domain, task)
+    return _accepted(domain, task, ending or await _slow_ending(world.another(), task))
 
 
 def _play(world: World, task: Task) -> list[GoldFailure]:
@@ -141,9 +141,9 @@ def _play(world: World, task: Task) -> list[GoldFailure]:
 
 
 def _ending(domain: Domain, task: Task) -> _Ending:
-    known = _kept(domain, task)
-    if known is not None:
-        return known
+    ending = _kept(domain, task)
+    if ending is not None:
+        return ending
     world = domain.world(task)
     if slow(world):
         return finished(_slow_ending(world, task))
@@ -190,7 +190,7 @@ def _kept(domain: Domain, task: Task) -> _Ending | None:
 
 
 def _keep(domain: Domain, task: Task, ending: _Ending) -> _Ending:
-    kept = _known.setdefault(domain, {})
+    endings = _known.setdefault(domain, {})
     key = id(task)
-    kept[key] = (weakref.ref(task, lambda _: kept.pop(key, None) and None), ending)
+    endings[key] = (weakref.ref(task, lambda _: endings.pop(key, None) and None), ending)
     return ending

@@ -133,10 +133,10 @@ class ModelJudge:
 
 def judge_prompt(messages: Sequence[Message], assertions: Sequence[str]) -> list[dict[str, str]]:
     """The system and user message that TAU2's judge gets: every message of the conversation, tool results included."""
-    told = "\n".join(f"{m.role}: {m.content}" for m in messages)
+    transcript = "\n".join(f"{m.role}: {m.content}" for m in messages)
     pad = " " * 8
     system = "\n" + "".join(f"{pad}{line}\n" if line else "\n" for line in _SYSTEM.splitlines()) + pad
-    user = f"\n{pad}conversation:\n{pad}{told}\n{pad}\n{pad}expectedOutcomes:\n{pad}{list(assertions)}\n{pad}"
+    user = f"\n{pad}conversation:\n{pad}{transcript}\n{pad}\n{pad}expectedOutcomes:\n{pad}{list(assertions)}\n{pad}"
     return [{"role": "system", "content": system.replace("{blank}", "")}, {"role": "user", "content": user}]
 
 
@@ -147,12 +147,12 @@ def read_results(answer: str) -> list[bool]:
     """
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
-        found = parse_json(fenced.group(1) if fenced else answer)
-        given = [r["metExpectation"] for r in found.get("results", [])]
+        results = parse_json(fenced.group(1) if fenced else answer)
+        verdicts = [r["metExpectation"] for r in results.get("results", [])]
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ValueError(f"{problem!r} in {textwrap.shorten(answer, 200)!r}") from None
     try:
-        return [_TRUTH.validate_python(verdict) for verdict in given]
+        return [_TRUTH.validate_python(verdict) for verdict in verdicts]
     except ValidationError:
         raise ValueError(f"metExpectation must be true or false in {textwrap.shorten(answer, 200)!r}") from None
 

@@ -27,10 +27,10 @@ HALF_LIFE = 10.0
 
 @dataclass(slots=True)
 class KnownOutcomes:
-    """Mean outcomes at each progress, of the steps so far; older ones count less and less. ``sums``: by progress, the
-    outcomes' weighted sum and their weight."""
+    """Mean outcomes at each progress, of the steps so far; older ones count less and less."""
 
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By progress, the outcomes' weighted sum and their weight."""
 
     def mean(self, key: str) -> float | None:
         """The mean outcome at a progress, None where too little is known."""
@@ -57,7 +57,7 @@ class KnownOutcomes:
 
 
 def state_means(
-    rewards: Sequence[float], places: Sequence[Sequence[str]], trees: Sequence[str], known: KnownOutcomes
+    rewards: Sequence[float], places: Sequence[Sequence[str]], trees: Sequence[str], outcomes: KnownOutcomes
 ) -> list[list[float | None]]:
     """m for every turn of one group's rollouts; None where there are no others. ``places``: of each rollout, its
     progress before each of the agent's turns. ``trees``: rollouts of the same one share beginnings, and say nothing of
@@ -70,7 +70,7 @@ def state_means(
         means: list[float | None] = []
         for key in own:
             there = [rewards[j] for j in others if key in visited[j]]
-            prior = known.mean(key)
+            prior = outcomes.mean(key)
             base = (sum(there) + PRIOR * (overall if prior is None else prior)) / (len(there) + PRIOR)
             means.append(base if others else None)
         out.append(means)

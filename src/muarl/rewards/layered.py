@@ -38,9 +38,9 @@ def layered_reward(reward: float, episode: Episode, penalties: Mapping[str, floa
 
     KeyError if a layer with a penalty or gate was not noted in the audit.
     """
-    wanted = {layer for layer, penalty in penalties.items() if penalty} | set(gates)
-    if not wanted:
+    layers = {layer for layer, penalty in penalties.items() if penalty} | set(gates)
+    if not layers:
         return reward
     assert episode.verdict is not None
-    broken = {layer for layer in wanted if episode.verdict.audit[PREFIX + layer]}
+    broken = {layer for layer in layers if episode.verdict.audit[PREFIX + layer]}
     return (0.0 if broken & set(gates) else reward) - sum(penalties.get(layer, 0.0) for layer in broken)

@@ -21,14 +21,16 @@ from muarl.types.episode import Episode
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """A state of the world, before one of the agent's turns. ``right``: records that are as the right final state has
-    them and were not so at the start; ``left``: that still are not; ``wrong``: records that are neither as at the start
-    nor as they should be; ``asked``: whether the agent has asked for a yes and nothing was written since."""
+    """A state of the world, before one of the agent's turns."""
 
     right: int
+    """Records that are as the right final state has them and were not so at the start."""
     left: int
+    """Records that still are not."""
     wrong: int
+    """Records that are neither as at the start nor as they should be."""
     asked: bool
+    """Whether the agent has asked for a yes and nothing was written since."""
 
     def key(self, kind: str) -> str:
         """The place at which outcomes of tasks of a kind are compared: wrong changes count up to two."""
@@ -37,16 +39,16 @@ class TaskProgress:
 
 def progress_by_message(domain: Domain, task: Task, episode: Episode) -> list[TaskProgress] | None:
     """The progress before each of the agent's messages, whoever sampled them. None as for ``progress_of``."""
-    found = _tried(domain, task, episode)
+    steps = _tried(domain, task, episode)
     begun = next((n for n, turn in enumerate(episode.turns) if turn.message.role == "user"), 0)
-    return None if found is None else [progress for index, progress in found if index >= begun]
+    return None if steps is None else [progress for index, progress in steps if index >= begun]
 
 
 def progress_of(domain: Domain, task: Task, episode: Episode) -> list[TaskProgress] | None:
     """The progress before each of the agent's sampled turns. None where it cannot be had: the task does not say what is
     right, its tools run elsewhere, or the calls cannot be run again."""
-    found = _tried(domain, task, episode)
-    return None if found is None else [p for index, p in found if episode.turns[index].span is not None]
+    steps = _tried(domain, task, episode)
+    return None if steps is None else [p for index, p in steps if episode.turns[index].span is not None]
 
 
 _Found = list[tuple[int, TaskProgress]]

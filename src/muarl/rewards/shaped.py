@@ -27,12 +27,12 @@ def terms(task: Task, messages: Sequence[Message]) -> dict[str, float]:
     """
     calls = [c for m in messages if m.role == "assistant" for c in m.tool_calls]
     gold = task.actions or ()
-    wanted = {a.name for a in gold if a.requestor == "assistant"}
+    gold_names = {a.name for a in gold if a.requestor == "assistant"}
     names = {c.name for c in calls if c.invalid is None}
     done = acted(messages, gold)
     return {
         "format": sum(c.invalid is None for c in calls) / len(calls) if calls else 1.0,
-        "tool_names": len(wanted & names) / len(wanted | names) if wanted | names else 1.0,
+        "tool_names": len(gold_names & names) / len(gold_names | names) if gold_names | names else 1.0,
         "milestones": sum(done) / len(done) if done else 1.0,
     }
 

@@ -38,27 +38,32 @@ class CannotReplay(MuarlError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One value that differs. ``record``: "table / key"; ``path``: within the record; None: there is no such value."""
+    """One value that differs."""
 
     record: str
+    """As "table / key"."""
     path: str
+    """Within the record; None: there is no such value."""
     before: str | None
     after: str | None
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """An episode run again. ``calls``: (message, number of its call) to what that call changed. ``total``: first state
-    to last. ``wrong``: last state to the right one, None where the task does not say what is right, or where that
-    contradicts the episode's verdict. ``differing``: how many answers were others than recorded. ``domain``: where it
-    was run."""
+    """An episode run again."""
 
     task: Task
     domain: Domain
+    """Where it was run."""
     calls: Mapping[tuple[int, int], tuple[Change, ...]] = field(default_factory=dict)
+    """(message, number of its call) to what that call changed."""
     total: tuple[Change, ...] = ()
+    """First state to last."""
     wrong: tuple[Change, ...] | None = None
+    """Last state to the right one, None where the task does not say what is right, or where that contradicts the
+    episode's verdict."""
     differing: int = 0
+    """How many answers were others than recorded."""
 
 
 class ReplayRecorded(Protocol):
@@ -167,12 +172,12 @@ def state_of(world: World) -> State:
 
 def compared_state(state: State, world: World) -> State:
     """What of a state the reward compares."""
-    found = {}
+    compared = {}
     for at, value in state.items():
         view = _view(world, at)
         if view is None or at[0].removeprefix(USERS) in view.base.compared:
-            found[at] = value
-    return found
+            compared[at] = value
+    return compared
 
 
 def _view(world: World, at: tuple[str, str]) -> View | None:

@@ -24,16 +24,16 @@ from muarl.users.base import HoldsSomething, LeavesTags, Recalls, User, UserTurn
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What comes before one agent's turn of an episode.
-
-    ``turns``: all turns before it. ``contexts``: what the sampler saw before each of the agent's turns in them, and
-    before the one that is to be played anew. ``said``: what it sampled in each. ``of``: the episode's id.
-    """
+    """What comes before one agent's turn of an episode."""
 
     of: str
+    """The episode's id."""
     turns: tuple[Turn, ...]
+    """All turns before it."""
     contexts: tuple[tuple[int, ...], ...]
+    """What the sampler saw before each of the agent's turns in them, and before the one that is to be played anew."""
     said: tuple[Sampled, ...]
+    """What it sampled in each."""
 
     @property
     def users(self) -> list[Message]:

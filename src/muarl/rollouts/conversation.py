@@ -35,8 +35,8 @@ def agent_view(messages: Iterable[Message], rules: Rules | None = None) -> list[
     """What the agent saw and said, of an episode's messages: the input for ``ChatFormat.training_tokens``."""
     seen = visible_to_agent(messages)
     if not (rules or Rules()).greeting_in_context:
-        told = next((i for i, m in enumerate(seen) if m.role != "assistant"), len(seen))
-        return seen[told:]
+        first_heard = next((i for i, m in enumerate(seen) if m.role != "assistant"), len(seen))
+        return seen[first_heard:]
     return seen
 
 

@@ -36,21 +36,22 @@ Audit = Callable[[Task, World, Episode], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
-    """One episode to play. ``group`` names the rollouts that are compared with each other, ``number`` counts
-    them.
-
-    The agent's randomness follows from ``seed``; the user's from ``user_seed``, or from ``seed`` where that is None.
-    ``one_seed``: the user is given that seed itself, as TAU2 gives both sides the same one. ``beginning``: what is
-    replayed from another episode's record before anything is sampled; the user's seed must be that episode's.
-    """
+    """One episode to play."""
 
     task: Task
     seed: int
+    """The agent's randomness follows from it."""
     group: str
+    """Names the rollouts that are compared with each other."""
     number: int = 0
+    """Counts them."""
     user_seed: int | None = None
+    """The user's randomness follows from it, or from ``seed`` where it is None."""
     one_seed: bool = False
+    """The user is given that seed itself, as TAU2 gives both sides the same one."""
     beginning: Beginning | None = None
+    """What is replayed from another episode's record before anything is sampled; the user's seed must be that
+    episode's."""
 
     @property
     def episode_id(self) -> str:
@@ -77,30 +78,31 @@ def requests_for(
 class EpisodeRunner:
     """Who and what plays a rollout's episodes, on whatever machine.
 
-    ``score`` (it may be a coroutine) gets the world as the episode left it; it is not asked about episodes that a limit
-    cut, unless ``score_cut``: they get reward 0 with the part "finished": 0.0. ``audit`` adds figures to every verdict.
-
-    ``system`` and ``tools``: what the agent is told, None for the domain's policy and tools for the task.
-
     An episode that ends with ``infrastructure`` is played again, up to ``retries`` times, after a random wait below
-    ``backoff`` * 2**attempt seconds. ``before_agent``: see ``run_episode``. ``faults``: how often tools fail; an
-    episode's faults follow from the seed that its user's follows from.
+    ``backoff`` * 2**attempt seconds.
     """
 
     make_world: MakeWorld
     agent: Agent
     make_user: UserFactory
     score: Score
+    """(it may be a coroutine) gets the world as the episode left it; it is not asked about episodes that a limit cut,
+    unless ``score_cut``: they get reward 0 with the part "finished": 0.0."""
     audit: Audit | None = None
+    """Adds figures to every verdict."""
     limits: Limits | None = None
     rules: Rules | None = None
     system: Callable[[Task], str | None] | str | None = None
+    """What the agent is told, None for the domain's policy."""
     tools: Callable[[Task], Sequence[ToolSpec] | None] | Sequence[ToolSpec] | None = None
+    """What the agent is told of, None for the domain's tools for the task."""
     retries: int = 2
     score_cut: bool = False
     backoff: float = 1.0
     before_agent: Callable[[Conversation], None] | None = None
+    """See ``run_episode``."""
     faults: FaultRates | None = None
+    """How often tools fail; an episode's faults follow from the seed that its user's follows from."""
 
     def __post_init__(self) -> None:
         if self.retries < 0:
@@ -197,8 +199,8 @@ class EpisodeRunner:
         if episode.stop.truncated and not self.score_cut:
             verdict = Verdict(0.0, {"finished": 0.0}, note=f"cut: {episode.stop.value}")
         else:
-            given = self.score(task, world, episode)
-            verdict = await given if inspect.isawaitable(given) else given
+            outcome = self.score(task, world, episode)
+            verdict = await outcome if inspect.isawaitable(outcome) else outcome
         if self.audit is None:
             return verdict
         return replace(verdict, audit={**verdict.audit, **self.audit(task, world, episode)})

@@ -113,14 +113,13 @@ class LocalExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The episodes of a rollout in the order of their requests, those that failed for good included.
-
-    ``end`` says whether a budget kept some requests from being played; ``spent`` counts failed attempts too.
-    """
+    """The episodes of a rollout in the order of their requests, those that failed for good included."""
 
     episodes: list[Episode]
     end: RolloutEnd
+    """Says whether a budget kept some requests from being played."""
     spent: Usage
+    """Counts failed attempts too."""
     seconds: float
 
 
@@ -176,8 +175,7 @@ async def rollout(
 
 @dataclass(slots=True)
 class _Rollout:
-    """The accounts of one rollout. ``done``: final episodes by the place of their request; ``held``: those that are to
-    be restarted."""
+    """The accounts of one rollout."""
 
     requests: Sequence[RolloutRequest]
     places: Mapping[str, int]
@@ -186,7 +184,9 @@ class _Rollout:
     give_up: int | None
     progress: Progress | None
     done: dict[int, Episode] = field(default_factory=dict)
+    """Final episodes by the place of their request."""
     held: dict[int, Episode] = field(default_factory=dict)
+    """Those that are to be restarted."""
     spent: Usage = field(default_factory=Usage)
     charged: Usage = field(default_factory=Usage)
     end: RolloutEnd = RolloutEnd.COMPLETE
@@ -282,12 +282,13 @@ def _ordered(done: Mapping[int, Episode]) -> list[Episode]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The scored rollouts of one task at one step. ``excluded``: how many failed for reasons outside the policy."""
+    """The scored rollouts of one task at one step."""
 
     task_id: str
     name: str
     episodes: list[Episode]
     excluded: int = 0
+    """How many failed for reasons outside the policy."""
 
     @property
     def rewards(self) -> list[float]:
@@ -297,10 +298,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """``kept``: groups to learn from. ``dropped``: those with fewer than ``minimum`` scored episodes."""
+    """The groups of a rollout."""
 
     kept: list[Group]
+    """Groups to learn from."""
     dropped: list[Group] = field(default_factory=list)
+    """Those with fewer than ``minimum`` scored episodes."""
     minimum: int = 1
 
 
@@ -311,11 +314,11 @@ def collect_groups(episodes: Iterable[Episode], rollouts: int, *, minimum: int |
     intended size, rounded up.
     """
     least = math.ceil(0.75 * rollouts) if minimum is None else minimum
-    found: dict[str, list[Episode]] = {}
+    by_group: dict[str, list[Episode]] = {}
     for episode in episodes:
-        found.setdefault(episode.group or episode.task_id, []).append(episode)
+        by_group.setdefault(episode.group or episode.task_id, []).append(episode)
     groups = []
-    for name, members in found.items():
+    for name, members in by_group.items():
         scored = [e for e in members if e.learnable]
         groups.append(Group(members[0].task_id, name, scored, len(members) - len(scored)))
     viable = [g for g in groups if len(g.episodes) >= max(least, 1)]

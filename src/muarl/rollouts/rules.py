@@ -20,45 +20,42 @@ class Limits:
     """Where a conversation is cut off: turns of the agent, failed tool calls. None: nowhere.
 
     Tokens a turn and context are limits of the agent (``SampledAgent``).
-
-    ``turns``: how often the agent may act; each of its messages counts as one, whether it speaks or calls tools,
-    however many calls it makes. The user still answers the last one. ``tool_errors``: that many failed calls, both
-    sides together, end the episode after the message that made them. ``user_calls``: how many messages with tool calls
-    a user may write in a row; more are a broken simulator.
-
-    ``agent_calls``: how many messages with tool calls the agent may write in a row. One more is still answered, and
-    then the episode is cut (BFCL's 20).
-
-    ``steps``: TAU2's own count. Every message of either side is a step, and so are the results of its calls together;
-    the greeting is none. It is looked at when the word passes to a participant, never between calls and their results,
-    and it outdoes a stop word: a user who ends the conversation with the very last step has not ended it.
     """
 
     turns: int | None = 30
+    """How often the agent may act; each of its messages counts as one, whether it speaks or calls tools, however many
+    calls it makes. The user still answers the last one."""
     tool_errors: int | None = 10
+    """That many failed calls, both sides together, end the episode after the message that made them."""
     user_calls: int | None = 30
+    """How many messages with tool calls a user may write in a row; more are a broken simulator."""
     steps: int | None = None
+    """TAU2's own count. Every message of either side is a step, and so are the results of its calls together; the
+    greeting is none. It is looked at when the word passes to a participant, never between calls and their results, and
+    it outdoes a stop word: a user who ends the conversation with the very last step has not ended it."""
     agent_calls: int | None = None
+    """How many messages with tool calls the agent may write in a row. One more is still answered, and then the episode
+    is cut (BFCL's 20)."""
 
 
 @dataclass(frozen=True)
 class Rules:
     """What messages do in a conversation: what the greeting is, and what ends it. As it stands, muarl's own way.
 
-    ``greeting``: what the agent is taken to have said first. ``greeting_in_context``: whether the agent's own context
-    begins with it, or only the user sees it. ``transfer_ends``: whether a successful call of one of ``transfer_tools``
-    ends the episode, rather than leaving that to the user's ###TRANSFER###. ``stop_words``: what ends the episode in a
-    user's message without calls.
-
     To change anything else, override a method in a subclass, as the benchmarks do (environments/benchmark.py). Rules
     hold no state: one object serves all episodes of a run, and is sent to the workers of a cluster.
     """
 
     greeting: str = GREETING
+    """What the agent is taken to have said first."""
     greeting_in_context: bool = True
+    """Whether the agent's own context begins with it, or only the user sees it."""
     transfer_ends: bool = False
+    """Whether a successful call of one of ``transfer_tools`` ends the episode, rather than leaving that to the user's
+    ###TRANSFER###."""
     transfer_tools: tuple[str, ...] = ("transfer_to_human_agents",)
     stop_words: tuple[str, ...] = STOP_WORDS
+    """What ends the episode in a user's message without calls."""
 
     solo: ClassVar[bool] = False
     """Whether the agent works alone, with nobody to talk to."""

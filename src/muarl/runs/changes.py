@@ -87,8 +87,8 @@ def check_resume(config: RunConfig, command: str | None) -> Changes:
     if command is not None and made_by not in (None, command):
         how = f"resume it by `muarl {made_by} --resume {folder}`" if made_by in RESUMABLE else "it cannot be resumed"
         raise ConfigError(f"--resume: {folder} is a run of `muarl {made_by}`: {how}")
-    found = changes(folder, config)
-    refused = {name: values for name, values in found.items() if not may_change(name, command)}
+    changed = changes(folder, config)
+    refused = {name: values for name, values in changed.items() if not may_change(name, command)}
     if refused:
         listed = "; ".join(f"{name} was {_shown(was)}, not {_shown(now)}" for name, (was, now) in refused.items())
         more = " and ".join(LONGER.get(command or "", ("the number of steps",)))
@@ -97,7 +97,7 @@ def check_resume(config: RunConfig, command: str | None) -> Changes:
             f"(only {more}, budgets, concurrency, checkpoints, logging and machines may change; see docs/training.md). "
             f"To try others, begin a new run: --config {folder / 'config.yaml'} with the settings and a --name"
         )
-    return found
+    return changed
 
 
 def changes(folder: Path, config: RunConfig) -> Changes:
@@ -155,10 +155,10 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 def _made_by(folder: Path) -> str | None:
     try:
-        found = read_json_object(folder / "status.json").get("command")
+        command = read_json_object(folder / "status.json").get("command")
     except DataError:  # missing or cut off: an older run, or one that was killed at its very beginning
         return None
-    return found if isinstance(found, str) else None
+    return command if isinstance(command, str) else None
 
 
 def _moved(was: str, now: str) -> bool:

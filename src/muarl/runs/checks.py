@@ -41,7 +41,7 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
         existing_checkpoint(config.model.checkpoint)
     if recipe == "pretraining" and config.base.checkpoint is not None:
         existing_checkpoint(config.base.checkpoint)
-    if any(wanted.tasks is not None for wanted in config.domains) and recipe in ("rl", "evaluate"):
+    if any(domain.tasks is not None for domain in config.domains) and recipe in ("rl", "evaluate"):
         places_of(config, measuring=measured)
     if recipe == "rl":
         check_roles(Cast.of(config), *_rl_roles(config.rl), bound=Bounds.of(config).name("budget"))

@@ -36,25 +36,28 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """A run in progress.
-
-    ``folder``: where it keeps what it makes. ``logger``, ``progress``: for its figures, and for who watches.
-    ``spending``: the account of what it pays at endpoints. ``backend``: who samples, learns and plays. ``loop``: runs
-    what its stages await, and closes at its end what was opened for it. ``seed``: of everything that has none of its
-    own. ``resumed``: whether it continues in a folder that it began before. ``retention``, ``needed``: which of its
-    checkpoints are kept, and others that it must not delete, since it began with them.
-    """
+    """A run in progress."""
 
     folder: RunDirectory
+    """Where it keeps what it makes."""
     logger: MetricLogger
+    """For its figures."""
     progress: Progress
+    """For who watches."""
     spending: Spending
+    """The account of what it pays at endpoints."""
     backend: Backend
+    """Who samples, learns and plays."""
     loop: EventLoop
+    """Runs what its stages await, and closes at its end what was opened for it."""
     seed: int
+    """Of everything that has none of its own."""
     resumed: bool
+    """Whether it continues in a folder that it began before."""
     retention: Retention
+    """Which of its checkpoints are kept."""
     needed: tuple[Path, ...]
+    """Other checkpoints that it must not delete, since it began with them."""
 
     def prune(self, root: Path, scores: Mapping[int, float] | None = None) -> None:
         """Delete the checkpoints under ``root`` that need not be kept; the newest one was just written. ``scores``:
@@ -78,7 +81,7 @@ def open_context(
     ``learns_only``: with a learner there and nobody else. ``logs`` False: metrics go to metrics.jsonl alone.
     ConfigError if a resumed run would change what it may not.
     """
-    kept = config.checkpoints
+    checkpoints = config.checkpoints
     sections = (config.model, config.base, config.user, config.eval_user)
     named = tuple(section.checkpoint for section in sections)
     with ExitStack() as stack:
@@ -103,7 +106,7 @@ def open_context(
             loop,
             config.seed,
             config.resume is not None,
-            Retention(kept.keep_last, kept.keep_best, kept.keep_every),
+            Retention(checkpoints.keep_last, checkpoints.keep_best, checkpoints.keep_every),
             tuple(Path(name).expanduser() for name in named if name is not None),
         )
 

@@ -62,15 +62,16 @@ TINY = 20_000_000
 
 @dataclass(frozen=True)
 class OwnSettings:
-    """Settings by their dotted names, and where they are from. ``left``: what the run had set besides and is not
-    taken over. ``domain``: what the run calls its domain, which may be one that nobody here knows. ``of_run``: whether
-    they are from a run at all."""
+    """Settings by their dotted names, and where they are from."""
 
     values: Mapping[str, Any]
     source: str
     left: tuple[str, ...] = ()
+    """What the run had set besides and is not taken over."""
     domain: str | None = None
+    """What the run calls its domain, which may be one that nobody here knows."""
     of_run: bool = False
+    """Whether they are from a run at all."""
 
     def overrides(self) -> list[str]:
         """As KEY=VALUE settings."""
@@ -86,8 +87,8 @@ class OwnSettings:
 
     def describe(self) -> str:
         """One line for people: which settings are taken from where."""
-        shown = ", ".join(filter(None, (_shown(name, value) for name, value in self.values.items())))
-        line = f"Settings from {self.source}: {shown or 'none'}."
+        settings = ", ".join(filter(None, (_shown(name, value) for name, value in self.values.items())))
+        line = f"Settings from {self.source}: {settings or 'none'}."
         return line + (f" Not used: {', '.join(self.left)}." if self.left else "")
 
 
@@ -132,8 +133,8 @@ def reward_of(spec: str) -> str | None:
         return None
     try:
         section = _config(run / "config.yaml").get("rl")
-        given = section if isinstance(section, Mapping) else {}
-        return RlConfig.model_validate({name: given.get(name) or {} for name in ("shaping", "layers")}).reward
+        rl = section if isinstance(section, Mapping) else {}
+        return RlConfig.model_validate({name: rl.get(name) or {} for name in ("shaping", "layers")}).reward
     except (ConfigError, ValidationError):
         return None
 
@@ -206,9 +207,9 @@ def _checked(path: Path, values: dict[str, Any]) -> dict[str, Any]:
             if name == "domain.name" and not is_reference(value) and value not in names():
                 raise ConfigError(unknown(value))
         except (ValidationError, ConfigError):
-            shown = repr(value) if len(repr(value)) < 80 else "of another kind"
+            shortened = repr(value) if len(repr(value)) < 80 else "of another kind"
             raise ConfigError(
-                f"{path}: {name} is {shown}, which this version of muarl does not know; say another by "
+                f"{path}: {name} is {shortened}, which this version of muarl does not know; say another by "
                 f"{name}=VALUE, or all settings by --config (a preset's name or a file)"
             ) from None
     return _taken(load_config("quickstart").model_dump(mode="json")) | values
@@ -222,9 +223,9 @@ def _approved(reference: str) -> bool:
 def _config(path: Path) -> dict[str, Any]:
     """The mapping in a run's config.yaml. ConfigError if it is none."""
     try:
-        found = read_yaml(path)
+        values = read_yaml(path)
     except DataError as problem:
         raise ConfigError(str(problem)) from None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path}: must be a mapping of keys to values, and is a {type(found).__name__}")
-    return translated(found)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: must be a mapping of keys to values, and is a {type(values).__name__}")
+    return translated(values)

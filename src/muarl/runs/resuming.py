@@ -79,9 +79,9 @@ class ResumedRun(RunDirectory):
         """A line of the history: when, after which row of figures, with what changed, by which version."""
         rows = self.read_metrics()
         after = {name: rows[-1].get(name) for name in ("phase", "step")} if rows else None
-        found = versions()
+        software = versions()
         line = {"at": now(), "after": after, "changed": without_secrets(self._changed)}
-        line |= {name: found[name] for name in ("muarl", "git") if name in found}
+        line |= {name: software[name] for name in ("muarl", "git") if name in software}
         drop_broken_tail(self.path / HISTORY)
         append_line(self.path / HISTORY, line)
 
@@ -136,15 +136,15 @@ class ResumedRun(RunDirectory):
 def resume_point(root: Path, say: Callable[[str], None]) -> Path | None:
     """The newest whole checkpoint under ``root``; None if there is none at all. Newer ones that are damaged are passed
     over, and ``say`` is told. CheckpointError if all are damaged."""
-    found, problems = newest_whole(root)
-    if found is None and problems:
+    newest, problems = newest_whole(root)
+    if newest is None and problems:
         raise CheckpointError(
             f"{problems[0]}. No checkpoint in {root} is whole: put a copy back, or remove those folders to begin this "
             "stage again"
         )
     for problem in problems:
-        say(f"{problem}. Continuing from {found}.")
-    return found
+        say(f"{problem}. Continuing from {newest}.")
+    return newest
 
 
 def go_back(

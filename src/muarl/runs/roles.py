@@ -66,10 +66,10 @@ def check_roles(cast: Cast, *roles: Role, bound: str | None) -> None:
     for an endpoint that does not answer or refuses the key. They name the section of the configuration.
     """
     check_fits(cast, *roles)
-    for wanted in cast.domains:
-        environment = find(wanted.name)
+    for domain in cast.domains:
+        environment = find(domain.name)
         if environment.on_server:
-            check_server(environment.make_domain(wanted.size))
+            check_server(environment.make_domain(domain.size))
     ask_endpoints(list(_endpoints(cast, roles)), bound)
     ask_searching(cast.retrieval, bound)
 
@@ -88,8 +88,8 @@ def check_server(domain: Domain) -> None:
 def check_fits(cast: Cast, *roles: Role) -> None:
     """Check that those who take part fit the tasks, and ask nobody. ConfigError if one cannot be played here."""
     for role in roles:
-        for wanted in cast.domains:
-            _check_fits(cast, wanted, role)
+        for domain in cast.domains:
+            _check_fits(cast, domain, role)
 
 
 _ASKED: ContextVar[set[tuple[str, ...]] | None] = ContextVar("endpoints that have answered", default=None)
@@ -183,10 +183,10 @@ def _endpoints(cast: Cast, roles: tuple[Role, ...]) -> Iterator[tuple[str, str, 
             section, boundary = "eval.endpoint", "agent"
             if cast.eval.agent == "endpoint" and cast.eval.endpoint is not None:
                 endpoint = make_endpoint(cast.eval.endpoint)
-        found = [(section, boundary, endpoint)] if endpoint is not None else []
+        endpoints = [(section, boundary, endpoint)] if endpoint is not None else []
         if role == "judge":
-            found = [(where, "judge", asked) for where, asked in _judges(cast)]
-        for where, side, asked in found:
+            endpoints = [(where, "judge", asked) for where, asked in _judges(cast)]
+        for where, side, asked in endpoints:
             key = _key(asked)
             if key not in seen:
                 seen.add(key)
@@ -255,15 +255,16 @@ async def _ask_searching(section: str, endpoint: Endpoint, how: str) -> None:
 
 @dataclass(frozen=True)
 class Judges:
-    """Who judges what a run plays. ``score``: the tasks' assertions about words; ``users``: simulated users; ``audit``:
-    what an audit's rules cannot decide; None where no model is asked. ``models``: the different models among them that
-    these tasks may need.
-    """
+    """Who judges what a run plays; None where no model is asked."""
 
     score: Judge
+    """The tasks' assertions about words."""
     users: JudgeModel | None = None
+    """Simulated users."""
     audit: JudgeModel | None = None
+    """What an audit's rules cannot decide."""
     models: tuple[JudgeModel, ...] = ()
+    """The different models among them that these tasks may need."""
 
     @classmethod
     def of(cls, ev: EvalConfig, domains: Sequence[DomainConfig]) -> Judges:

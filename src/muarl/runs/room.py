@@ -69,9 +69,9 @@ def check_memory(run: PlannedRun, *, training: bool = True, sampling: bool = Tru
     needed = needs(run)
     if not free or needed <= free:
         return
-    found = nearest(run, lambda c: needs(c) <= free)
+    fitting = nearest(run, lambda c: needs(c) <= free)
     where = "the GPU" if on_gpu else "this machine"
-    hint = f": try {' '.join(found)}" if found else ", and no setting makes it fit: take a smaller model"
+    hint = f": try {' '.join(fitting)}" if fitting else ", and no setting makes it fit: take a smaller model"
     raise ConfigError(
         f"model.checkpoint: {shape.name} with {shape.parameters:,} parameters needs at least {needed / GIB:.1f} GiB "
         f"under these settings, and {where} has {free / GIB:.1f} GiB free{hint} (muarl plan shows what takes how much)"
@@ -177,12 +177,12 @@ def _packed(run: PlannedRun, tokens: int) -> PlannedRun:
 
 def _needed(run: PlannedRun, shape: ModelShape, room: int, on_gpu: bool, sampling: bool) -> tuple[int, bool]:
     """Bytes that a run takes on its device, and whether it has them."""
-    known = Assumptions().unless_given(gpu_gib=room / GIB) if on_gpu else Assumptions()
+    assumptions = Assumptions().unless_replaced(gpu_gib=room / GIB) if on_gpu else Assumptions()
     machine = None if on_gpu else room
     if not sampling:
-        learning = plan_learning(run, run.sft, shape, 1, known, machine=machine)
+        learning = plan_learning(run, run.sft, shape, 1, assumptions, machine=machine)
         return learning.total, learning.fits
-    places = make_plan(run, shape, known, machine=machine).places
+    places = make_plan(run, shape, assumptions, machine=machine).places
     return max(place.total for place in places), all(place.fits for place in places)
 
 
@@ -206,9 +206,9 @@ def check_room(
     except ConfigError as problem:
         others.append(str(problem))
     else:
-        for wanted, place in zip(domains, places, strict=True):
+        for domain, place in zip(domains, places, strict=True):
             task = place.example_task(measured or "train")
-            taken[wanted.name] = len(chat.prompt(place.system_prompt(task), place.tools(task), []))
+            taken[domain.name] = len(chat.prompt(place.system_prompt(task), place.tools(task), []))
     most = policy.model.config.max_position_embeddings
     check_context(compute, domains, taken, most, training=measured is None, others=others)
 
@@ -257,8 +257,8 @@ def check_context(
         return
     settings = [f"model.max_context={context}"] if context != longest else []
     settings += [f"learner.pack_tokens={context}"] if training and packed < context else []
-    told = [f"To go on, add {' '.join(settings)} to the command"] if settings and not hopeless else []
-    raise ConfigError("\n".join([*problems, *told]))
+    hint = [f"To go on, add {' '.join(settings)} to the command"] if settings and not hopeless else []
+    raise ConfigError("\n".join([*problems, *hint]))
 
 
 def _has_smaller(domains: Sequence[DomainConfig], name: str) -> bool:
@@ -267,7 +267,7 @@ def _has_smaller(domains: Sequence[DomainConfig], name: str) -> bool:
 
 
 def _power_of_two(least: float) -> int:
-    found = 1
-    while found < least:
-        found *= 2
-    return found
+    power = 1
+    while power < least:
+        power *= 2
+    return power

@@ -53,7 +53,7 @@ def validation_tasks(ev: EvalConfig, places: Places) -> Sequence[Task]:
 def check_may_train(domains: Sequence[DomainConfig], *, on_benchmark: bool) -> None:
     """ConfigError if a run in these domains would train on a benchmark's own tasks without saying so
     (``train_on_benchmark``)."""
-    for environment in (find(wanted.name) for wanted in domains):
+    for environment in (find(domain.name) for domain in domains):
         if environment.is_benchmark and not on_benchmark:
             instead = f"Train on domain.name={environment.practice}, or set" if environment.practice else "Set"
             raise ConfigError(

@@ -36,9 +36,9 @@ class AgendaUserFactory:
         self._make = make
         self._seed, self._persona = seed, persona
         self._traits, self._strata = traits or None, strata or None
-        told = "" if persona is None else f", persona={persona}"
-        told += "".join(f", {part}" for part in (self._traits, self._strata) if part)
-        self.name = f"agenda(seed={seed}{told})"
+        options = "" if persona is None else f", persona={persona}"
+        options += "".join(f", {part}" for part in (self._traits, self._strata) if part)
+        self.name = f"agenda(seed={seed}{options})"
 
     def __call__(self, task: Task, *, seed: int) -> User:
         own = derive_seed(self._seed, "agenda", seed)

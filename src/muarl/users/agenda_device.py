@@ -168,12 +168,12 @@ class DeviceAgendaUser(ServiceAgendaUser):
         proof = self._device.read((yield trouble.shown_by, {}))
         if trouble.over(proof):
             return self._relieved(request)
-        told = self._report(seen) if self._persona == "chatty" else ""
-        return " ".join([*([told] if told else []), self._pick(templates.FAILS)])
+        report = self._report(seen) if self._persona == "chatty" else ""
+        return " ".join([*([report] if report else []), self._pick(templates.FAILS)])
 
     def _report(self, facts: Mapping[str, str]) -> str:
-        told = self._device.tell(facts)
-        return f"{self._pick(templates.LEADS)}{told}." if told else ""
+        text = self._device.tell(facts)
+        return f"{self._pick(templates.LEADS)}{text}." if text else ""
 
     def _relieved(self, request: AgendaRequest) -> str:
         self._close(request)

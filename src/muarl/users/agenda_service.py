@@ -35,8 +35,8 @@ STOP, TRANSFER = "###STOP###", "###TRANSFER###"
 
 def tells(text: str, answer: str) -> bool:
     """Whether a text holds an answer that is no part of another number or word, such as 30 in 08:30."""
-    found = re.search(rf"(?<![\w:.-]){re.escape(answer)}(?![\w:-]|\.\d)", text.replace(",", ""))
-    return found is not None
+    match = re.search(rf"(?<![\w:.-]){re.escape(answer)}(?![\w:-]|\.\d)", text.replace(",", ""))
+    return match is not None
 
 
 class ServiceAgendaUser(AgendaUser):
@@ -120,9 +120,9 @@ class ServiceAgendaUser(AgendaUser):
             return f"talk to somebody about {goal['topic']}"
         clauses = [(len({p for p, _ in PLACE.findall(c)}), c) for c in self._service.intent(request["kind"]).says]
         fit = [n for n, _ in clauses if n <= most]
-        wanted = max(fit) if fit else min(n for n, _ in clauses)
+        count = max(fit) if fit else min(n for n, _ in clauses)
         said = spoken_slots(self._service, goal, self._rng)
-        clause = pick(self._rng, [c for n, c in clauses if n == wanted])
+        clause = pick(self._rng, [c for n, c in clauses if n == count])
         return PLACE.sub(lambda m: said[m[1]], clause)
 
     def _identity(self) -> str:
@@ -277,11 +277,11 @@ class ServiceAgendaUser(AgendaUser):
     def _request_meant(self, text: str) -> AgendaRequest | None:
         """The request an agent's message is about: by the words and values it names, else the first open one."""
         kinds = self._service.intents_in(text)
-        told = [r for r in self._open if r["told"]]
-        for request in told:
+        stated = [r for r in self._open if r["told"]]
+        for request in stated:
             if request["kind"] in kinds and any(self._names(text, request, s) for s in request["goal"]):
                 return request
-        return told[0] if told else None
+        return stated[0] if stated else None
 
     def _names(self, text: str, request: AgendaRequest, slot: str) -> bool:
         return slot in self._service.slots and reading.speaks_of(self._service, text, slot, request["goal"][slot])
@@ -358,5 +358,5 @@ def parts_of(make: Callable[..., User], task: Task) -> tuple[type, Mapping[str, 
     something else than a class, one with arguments, or an object whose ``of`` gives such a one, as ``ServiceUsers``."""
     of = getattr(make, "of", None)
     one = of(task) if of is not None and not isinstance(make, type) else make
-    kind, given = (one.func, one.keywords) if isinstance(one, partial) else (one, {})
-    return (kind, given) if isinstance(kind, type) else None
+    kind, arguments = (one.func, one.keywords) if isinstance(one, partial) else (one, {})
+    return (kind, arguments) if isinstance(kind, type) else None

@@ -15,14 +15,12 @@ from muarl.types.episode import Usage
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """What a user said or did, and what it cost. A stop word in the text ends the episode (chat.STOP_WORDS).
-
-    ``tools``: what the agent may call from now on, beside what it had (BFCL's missing functions).
-    """
+    """What a user said or did, and what it cost. A stop word in the text ends the episode (chat.STOP_WORDS)."""
 
     message: Message
     usage: Usage = Usage()
     tools: tuple[ToolSpec, ...] = ()
+    """What the agent may call from now on, beside what it had (BFCL's missing functions)."""
 
 
 def check_reply(user: object, reply: object) -> UserTurn:
@@ -31,12 +29,12 @@ def check_reply(user: object, reply: object) -> UserTurn:
     if isinstance(reply, UserTurn) and isinstance(message, Message) and message.role == "user":
         return reply
     if message is None:
-        found = f"returned a {type(reply).__name__}"
+        returned = f"returned a {type(reply).__name__}"
     elif not isinstance(message, Message):
-        found = f"returned a UserTurn with a {type(message).__name__}"
+        returned = f"returned a UserTurn with a {type(message).__name__}"
     else:
-        found = f"returned a message with the role {message.role!r}"
-    raise ConfigError(f"user {type(user).__name__}: reply {found}, and must return UserTurn(Message('user', TEXT))")
+        returned = f"returned a message with the role {message.role!r}"
+    raise ConfigError(f"user {type(user).__name__}: reply {returned}, and must return UserTurn(Message('user', TEXT))")
 
 
 def fork_user(user: User, task: Task, conversation: Sequence[Message]) -> User:
@@ -104,8 +102,9 @@ class AsksAgain(Protocol):
 
 
 class UserFactory(Protocol):
-    """Makes the user of an episode from its task. ``name`` is what reports call this simulator."""
+    """Makes the user of an episode from its task."""
 
     name: str
+    """What reports call this simulator."""
 
     def __call__(self, task: Task, *, seed: int) -> User: ...

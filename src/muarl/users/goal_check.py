@@ -136,19 +136,19 @@ class GoalCheck:
     def _true(self, sentence: str) -> bool:
         """Whether a sentence says who the user is, and of its requests only what belongs together."""
         kinds = list(self._facts.values())
-        found = {k: m for k, m in self._service.mentions(sentence, self._kinds).items() if m}
-        if not found and not self._service.intents_in(sentence):
+        mentions = {k: m for k, m in self._service.mentions(sentence, self._kinds).items() if m}
+        if not mentions and not self._service.intents_in(sentence):
             return True
-        if found and set(found) <= set(kinds) and self._is_identity(found):
+        if mentions and set(mentions) <= set(kinds) and self._is_identity(mentions):
             return True
         return any(self._fits(sentence, request, goal) for request, goal in self._versions())
 
-    def _is_identity(self, found: Mapping[ValueKind, Sequence[Any]]) -> bool:
+    def _is_identity(self, mentions: Mapping[ValueKind, Sequence[Any]]) -> bool:
         own = {name: [self._identity.get(name), self._wrong.get(name)] for name in self._facts}
         return all(
             any(normal(m.value) == normal(v) for v in own[name])
             for name, kind in self._facts.items()
-            for m in found.get(kind, ())
+            for m in mentions.get(kind, ())
         )
 
     def _versions(self) -> Iterator[tuple[_Request, Goal]]:
@@ -162,25 +162,25 @@ class GoalCheck:
 
     def _fits(self, sentence: str, request: _Request, goal: Goal) -> bool:
         """Whether all values of a sentence are those of one request, and its verb, too."""
-        wanted = self._values(goal)
-        first = [k for k in wanted if k in self._kinds]
-        found = self._service.mentions(sentence, [*first, *(k for k in self._kinds if k not in wanted)])
-        for kind, mentions in found.items():
-            if any(normal(m.value) not in wanted.get(kind, ()) for m in mentions):
+        goal_values = self._values(goal)
+        first = [k for k in goal_values if k in self._kinds]
+        mentioned = self._service.mentions(sentence, [*first, *(k for k in self._kinds if k not in goal_values)])
+        for kind, mentions in mentioned.items():
+            if any(normal(m.value) not in goal_values.get(kind, ()) for m in mentions):
                 return False
         intents = self._service.intents_in(sentence)
         return not intents or request.kind in intents
 
     def _values(self, goal: Goal) -> dict[ValueKind, list[Any]]:
         """The values of a request that its user can say, by kind."""
-        found: dict[ValueKind, list[Any]] = {}
+        values: dict[ValueKind, list[Any]] = {}
         for name, value in goal.items():
             slot = self._service.slots.get(name.removeprefix("described "))
             if slot is None or (name == slot.name and f"described {name}" in goal):
                 continue
             how = slot if name == slot.name or slot.described is None else slot.described
-            found.setdefault(self._service.kind(how), []).append(normal(value))
-        return found
+            values.setdefault(self._service.kind(how), []).append(normal(value))
+        return values
 
     def _wrong_answer(self, words: str, ends: bool) -> str | None:
         """What is wrong with a reply as the answer to the agent's last message."""
@@ -274,9 +274,9 @@ class GoalCheck:
             if request.told:
                 continue
             if request.kind == "outside":
-                told = str(request.now["topic"]) in sentence
+                brought_up = str(request.now["topic"]) in sentence
             else:
-                told = request.kind in intents and self._fits(sentence, request, request.now)
-            if told:
+                brought_up = request.kind in intents and self._fits(sentence, request, request.now)
+            if brought_up:
                 request.told = True
                 return

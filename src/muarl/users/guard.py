@@ -60,22 +60,22 @@ class GuardedUser:
         later try carries what the earlier ones took."""
         self._number += 1
         turn = check_reply(self._user, await self._user.reply(conversation))
-        found = self.faults(conversation, turn.message)
-        if not found:
+        errors = self.faults(conversation, turn.message)
+        if not errors:
             return turn
         usage, tries = turn.usage, 0
-        while found and tries < self._retries and isinstance(self._user, AsksAgain):
+        while errors and tries < self._retries and isinstance(self._user, AsksAgain):
             tries += 1
             self._asked += 1
             try:
-                turn = await self._user.again(conversation, turn.message, [fault(e) for e in found])
+                turn = await self._user.again(conversation, turn.message, [fault(e) for e in errors])
             except InfrastructureError as failure:
                 failure.usage = usage + (failure.usage or Usage())
                 raise
             usage += turn.usage
-            found = self.faults(conversation, turn.message)
-        if found:
-            self._left += [{"message": self._number, "rule": e.rule, "detail": e.detail} for e in found]
+            errors = self.faults(conversation, turn.message)
+        if errors:
+            self._left += [{"message": self._number, "rule": e.rule, "detail": e.detail} for e in errors]
         else:
             self._mended += 1
         return replace(turn, usage=usage)
@@ -88,15 +88,15 @@ class GuardedUser:
     def faults(self, conversation: Sequence[Message], message: Message) -> tuple[UserError, ...]:
         """What the rules find in a message as the next one of a conversation."""
         place = len(conversation)
-        found = find_all(self._task, [*conversation, message], user_tools=self._tools, only=place)
-        return tuple(error for error in found if error.rule in self._rules)
+        errors = find_all(self._task, [*conversation, message], user_tools=self._tools, only=place)
+        return tuple(error for error in errors if error.rule in self._rules)
 
     def episode_tags(self) -> Mapping[str, Any]:
         """What became of it: how often it was asked again, how many messages that fixed, and what was left; and the
         user's own."""
         own = self._user.episode_tags() if isinstance(self._user, LeavesTags) else {}
-        told = {"asked_again": self._asked, "fixed": self._mended, "left": list(self._left)}
-        return {**own, GUARD: told, **({SPOILED: True} if self._left and self._exclude else {})}
+        record = {"asked_again": self._asked, "fixed": self._mended, "left": list(self._left)}
+        return {**own, GUARD: record, **({SPOILED: True} if self._left and self._exclude else {})}
 
     def close(self) -> None:
         """Close the user, if it holds something."""

@@ -64,10 +64,12 @@ def correction(said: str, faults: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guidelines:
-    """A way to prompt the user: ``name`` for reports, ``template`` with one ``{scenario}`` for the scenario's text."""
+    """A way to prompt the user."""
 
     name: str
+    """For reports."""
     template: str
+    """A text with one ``{scenario}`` for the scenario's."""
 
     def system_prompt(self, scenario: str) -> str:
         """The user's system prompt. Braces in the scenario stay as they are."""
@@ -92,5 +94,5 @@ def load_guidelines(style: Style = "auto", *, tools: bool = False) -> Guidelines
     point = next(iter(metadata.entry_points(group=GROUP, name=style)), None)
     if point is None:
         raise ConfigError(f"no installed package has the guidelines {style!r}")
-    found: Guidelines = point.load()(tools=tools)
-    return found
+    guidelines: Guidelines = point.load()(tools=tools)
+    return guidelines

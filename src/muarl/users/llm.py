@@ -135,8 +135,8 @@ class LLMUserFactory:
         else:
             self.guidelines = load_guidelines(guidelines)
             self._style = guidelines
-        told = "".join(f", {part}" for part in (self.traits, self.strata) if part)
-        self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines{told})"
+        options = "".join(f", {part}" for part in (self.traits, self.strata) if part)
+        self.name = name or f"llm:{endpoint.model} ({self.guidelines.name} guidelines{options})"
 
     async def aclose(self) -> None:
         """Close its connections."""
@@ -150,7 +150,7 @@ class LLMUserFactory:
         if persona is not None:
             levels = persona.on(levels)
         if levels is not None:
-            like = behaviour_text(levels, () if persona is None else persona.told)
+            like = behaviour_text(levels, () if persona is None else persona.sentences)
             system = "\n\n".join(part for part in (system, like) if part)
         user = LLMUser(
             self.endpoint,

@@ -85,11 +85,11 @@ class SampledUser:
         owner, chat = self._owner, self._owner.chat
         new = [m for m in from_the_users_chair(conversation[self._heard :]) if m.role == "user"]
         self._heard, self._given = len(conversation), 0
-        given = chat.extend(self._ids, new) if self._ids else chat.prompt(self._scenario, (), new)
-        room = owner.context - len(self._ids) - len(given)
+        added = chat.extend(self._ids, new) if self._ids else chat.prompt(self._scenario, (), new)
+        room = owner.context - len(self._ids) - len(added)
         if room < 1:
             return UserTurn(Message("user", "###STOP###"))
-        self._ids += given
+        self._ids += added
         if self._check is not None:
             if self._said is not None:  # it stands: nobody has asked for another
                 self._check.said(self._said)

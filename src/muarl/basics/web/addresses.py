@@ -26,13 +26,14 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::([
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server listens. ``names``: further names by which clients on other machines may call it; None: any name
-    will do there. ``own_port``: a Host header must also hold this port, which rules out forwarded ports."""
+    """Where a server listens."""
 
     host: str
     port: int
     names: tuple[str, ...] | None = ()
+    """Further names by which clients on other machines may call it; None: any name will do there."""
     own_port: bool = False
+    """A Host header must also hold this port, which rules out forwarded ports."""
 
     @property
     def loopback(self) -> bool:
@@ -48,10 +49,10 @@ class ServerAddress:
     def is_host(self, header: str) -> bool:
         """Whether a Host header names this server: by loopback or, where others can reach it, by an IP address (which
         nobody can point elsewhere) or by one of its names."""
-        found = split_host(header)
-        if found is None or (self.own_port and found[1] != self.port):
+        parts = split_host(header)
+        if parts is None or (self.own_port and parts[1] != self.port):
             return False
-        name = found[0]
+        name = parts[0]
         if name in LOOPBACK_NAMES or name == self.host.lower():
             return True
         if self.loopback:
@@ -76,30 +77,30 @@ class ServerAddress:
 def split_host(header: str) -> tuple[str, int | None] | None:
     """The name in a Host header, in lower case and without an IPv6 address's brackets, and the port, None where none is
     given. None for what is no such header: a user before an @, say, which browsers and proxies read otherwise."""
-    found = _HOST.fullmatch(header)
-    if found is None or int(found[3] or 0) > 0xFFFF:
+    match = _HOST.fullmatch(header)
+    if match is None or int(match[3] or 0) > 0xFFFF:
         return None
-    return (found[1] or found[2]).lower(), int(found[3]) if found[3] else None
+    return (match[1] or match[2]).lower(), int(match[3]) if match[3] else None
 
 
-def token_for(host: str, given: str, variable: str) -> str:
+def token_for(host: str, token: str, variable: str) -> str:
     """The token that clients must send: the one given, else a new one. ``variable``: where a user sets it.
 
     ConfigError where other machines can reach the host, and no token, or one that can be guessed, was given.
     """
     if is_loopback(host):
-        return given or secrets.token_urlsafe(24)
-    if not given:
+        return token or secrets.token_urlsafe(24)
+    if not token:
         raise ConfigError(
             f"--host {host} can be reached from other machines: set the token that clients must send in {variable}, or "
             f"name a file with it in {variable}_FILE"
         )
-    if len(given) < SHORTEST:
+    if len(token) < SHORTEST:
         raise ConfigError(
             f"--host {host} can be reached from other machines: {variable} must hold a token of {SHORTEST} characters "
             "or more"
         )
-    return given
+    return token
 
 
 def save_token(path: Path, token: str) -> None:
@@ -116,8 +117,8 @@ def save_token(path: Path, token: str) -> None:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. ConfigError if the address cannot be had."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(found[4][:2], family=found[0], backlog=1024)
+        address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[4][:2], family=address[0], backlog=1024)
     except OSError as problem:
         raise ConfigError(
             f"--host {host} --port {port}: cannot be listened on ({problem.strerror or problem}); choose another "

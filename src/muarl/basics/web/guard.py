@@ -57,19 +57,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask, and how much.
-
-    ``token``: clients send it as a bearer token or, where ``cookie`` names one, as a cookie that a browser gets by
-    opening any address with ?token=. ``open``: paths that need none. ``body``: most bytes of a request's body.
-    ``headers``: for every answer that does not set them itself.
-    """
+    """Who may ask, and how much."""
 
     where: ServerAddress
     token: str
+    """Clients send it as a bearer token or, where ``cookie`` names one, as a cookie that a browser gets by opening any
+    address with ?token=."""
     cookie: str = ""
     open: tuple[str, ...] = ()
+    """Paths that need none."""
     body: int = 4 << 20
+    """Most bytes of a request's body."""
     headers: Mapping[str, str] = field(default_factory=lambda: NO_STORE)
+    """For every answer that does not set them itself."""
 
 
 class Guard:
@@ -123,10 +123,10 @@ class Guard:
         if not self._access.cookie:
             return _same(headers.get("authorization", ""), f"Bearer {token}")
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._access.cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._access.cookie)
         except CookieError:
             return False
-        return found is not None and _same(found.value, token)
+        return cookie is not None and _same(cookie.value, token)
 
     def _enter(self, scope: Scope, query: dict[str, str]) -> Response:
         """Take the token out of the address and into a cookie."""
@@ -143,8 +143,8 @@ class Guard:
     async def _body(self, scope: Scope, receive: Receive) -> bytes | Refusal | None:
         """The request's body; None if the client went away before it was there."""
         most = 0 if scope["path"] in self._access.open else self._access.body
-        told = f"The request is larger than {most} bytes." if most else "Nothing may be sent to this address."
-        too_large = Refusal(413, "request_too_large", told)
+        explanation = f"The request is larger than {most} bytes." if most else "Nothing may be sent to this address."
+        too_large = Refusal(413, "request_too_large", explanation)
         length = Headers(scope=scope).get("content-length", "0")
         if length.isdigit() and int(length) > most:
             return too_large
@@ -193,13 +193,13 @@ def _same(one: str, other: str) -> bool:
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """A ``receive`` that gives the body that was read already, then whatever comes."""
-    given = False
+    replayed = False
 
     async def again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again

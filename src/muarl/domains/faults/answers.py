@@ -27,13 +27,13 @@ def cut(text: str, rng: random.Random, *, marked: bool) -> tuple[str, str] | Non
     rows = max(_lists(value), key=len, default=[])
     if len(rows) < 2:
         return None
-    count, kept = len(rows), rng.randint(1, len(rows) - 1)
-    del rows[kept:]
-    said = f"{kept} of {count} entries"
-    shown = json.dumps(value, ensure_ascii=False) if in_json else compact.write(value)
-    if not in_json and compact.read(shown) != value:
+    count, remaining = len(rows), rng.randint(1, len(rows) - 1)
+    del rows[remaining:]
+    said = f"{remaining} of {count} entries"
+    written = json.dumps(value, ensure_ascii=False) if in_json else compact.write(value)
+    if not in_json and compact.read(written) != value:
         return None
-    return (f"{shown}\n[truncated: {said}]" if marked else shown), said
+    return (f"{written}\n[truncated: {said}]" if marked else written), said
 
 
 def field_to_rename(text: str, rng: random.Random) -> str | None:
@@ -55,8 +55,8 @@ def renamed(text: str, name: str) -> str | None:
     for row, new in zip(rows, changed, strict=True):
         row.clear()
         row.update(new)
-    shown = json.dumps(value, ensure_ascii=False) if in_json else compact.write(value)
-    return shown if in_json or compact.read(shown) == value else None
+    written = json.dumps(value, ensure_ascii=False) if in_json else compact.write(value)
+    return written if in_json or compact.read(written) == value else None
 
 
 def restored(text: str, name: str) -> str:

@@ -63,13 +63,14 @@ class _Draws:
 
 @dataclass(slots=True)
 class _ToolState:
-    """One tool in one episode. ``refused``: how many of its calls are still refused for lack of permission, None for
-    all; ``out``: how many still meet an outage; ``renamed``: its field with a new name, "" as long as none was seen;
-    None: no field has one."""
+    """One tool in one episode."""
 
     refused: int | None = 0
+    """How many of its calls are still refused for lack of permission, None for all."""
     out: int = 0
+    """How many still meet an outage."""
     renamed: str | None = None
+    """Its field with a new name, "" as long as none was seen; None: no field has one."""
 
 
 class FaultLayer:
@@ -194,9 +195,9 @@ class FaultLayer:
         if tool.renamed == "":
             rng = random.Random(derive_seed(self._seed, "field", call.name))
             tool.renamed = field_to_rename(content, rng) or ""
-        if tool.renamed and (shown := renamed(content, tool.renamed)) is not None:
+        if tool.renamed and (new_content := renamed(content, tool.renamed)) is not None:
             faults += (ToolFault("renamed_field", ran=True, detail=tool.renamed),)
-            content = shown
+            content = new_content
         if draws.partial < self._rates.partial:
             marked = draws.marked < self._rates.partial_marked
             shorter = cut(content, random.Random(draws.cut), marked=marked)

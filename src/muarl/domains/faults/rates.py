@@ -94,19 +94,19 @@ class FaultRates:
             raise ConfigError(f"world.faults.timeout: give seconds above 0, not {self.timeout}")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> FaultRates:
+    def of(cls, values: Mapping[str, Any]) -> FaultRates:
         """From plain values by name. ConfigError for an unknown name."""
-        known = {field.name for field in fields(cls)}
-        if unknown := [name for name in given if name not in known]:
-            raise ConfigError(f"world.faults: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}")
-        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+        names = {field.name for field in fields(cls)}
+        if unknown := [name for name in values if name not in names]:
+            raise ConfigError(f"world.faults: there is no {unknown[0]!r}; there are {', '.join(sorted(names))}")
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
         return cls(**plain)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) > 0 for name in KINDS)
 
-    def check_tools(self, known: Iterable[str]) -> None:
+    def check_tools(self, tool_names: Iterable[str]) -> None:
         """ConfigError for one of ``tools`` that there is not."""
-        there = list(known)
+        there = list(tool_names)
         if unknown := [name for name in self.tools if name not in there]:
             raise ConfigError(f"world.faults.tools: there is no tool {unknown[0]!r}; there are {', '.join(there)}")

@@ -28,15 +28,17 @@ from muarl.types.episode import Usage
 
 @dataclass(frozen=True, slots=True)
 class ImaginedCall:
-    """One call and how it was answered. ``answers``: the model's own texts, the last of which was used; none where the
-    ledger knew the answer. ``rejected``: why each of the others was not used. ``observation``: what the agent saw."""
+    """One call and how it was answered."""
 
     name: str
     arguments: Mapping[str, Any]
     observation: str
+    """What the agent saw."""
     error: bool = False
     answers: tuple[str, ...] = ()
+    """The model's own texts, the last of which was used; none where the ledger knew the answer."""
     rejected: tuple[str, ...] = ()
+    """Why each of the others was not used."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly."""
@@ -205,21 +207,21 @@ class ImaginedWorld(World):
         return canonical(sorted(canonical({"name": c.name, "arguments": dict(c.arguments)}) for c in self.writes))
 
     async def _answer(self, requestor: Requestor, call: ToolCall) -> ToolResult:
-        known = self.domain.scenario.by_name.get(call.name) if requestor == "assistant" else None
+        tool = self.domain.scenario.by_name.get(call.name) if requestor == "assistant" else None
         if call.invalid is not None:
             return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True)
-        if known is None:
+        if tool is None:
             names = ", ".join(self.domain.tool_names(requestor)) or "none"
             return ToolResult(f"Error: there is no tool {call.name!r}. Tools: {names}.", True)
-        problem = known.arguments.check(call.arguments)
+        problem = tool.arguments.check(call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True)
         if call.name == self.domain.scenario.transfer:
             return self._note(call, ToolResult("Transfer successful"))
-        before = self.ledger.answer_to(known, call.arguments)
+        before = self.ledger.answer_to(tool, call.arguments)
         if before is not None:
             return self._note(call, ToolResult(self.domain.render(call.name, before)))
-        return await self._ask(known, call)
+        return await self._ask(tool, call)
 
     async def _ask(self, tool: ImaginedTool, call: ToolCall) -> ToolResult:
         """The teacher's answer, asked for until it can be used."""
@@ -274,10 +276,10 @@ class ImaginedWorld(World):
     def _note(
         self, call: ToolCall, result: ToolResult, texts: Sequence[str] = (), rejected: Sequence[str] = ()
     ) -> ToolResult:
-        kept = ImaginedCall(
+        imagined_call = ImaginedCall(
             call.name, dict(call.arguments), result.content, result.error, tuple(texts), tuple(rejected)
         )
-        self.calls.append(kept)
+        self.calls.append(imagined_call)
         return result
 
 
@@ -289,13 +291,13 @@ def goal_met(task: Task, world: World) -> bool | None:
     if task.actions is None:
         return None
     kinds = {a.name: world.domain.kind_of(a.name) for a in task.actions if a.name in world.domain.tool_names()}
-    wanted = [a for a in task.actions if kinds.get(a.name) == "write"]
+    expected = [a for a in task.actions if kinds.get(a.name) == "write"]
     for call in world.writes:
-        match = next((a for a in wanted if _matches(a, call)), None)
+        match = next((a for a in expected if _matches(a, call)), None)
         if match is None:
             return False
-        wanted.remove(match)
-    return not wanted
+        expected.remove(match)
+    return not expected
 
 
 def _matches(action: Action, call: ToolCall) -> bool:

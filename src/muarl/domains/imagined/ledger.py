@@ -21,9 +21,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened. ``what``: "created", "changed" or "read"."""
+    """One thing that happened."""
 
     what: str
+    """"created", "changed" or "read"."""
     tool: str
     arguments: Mapping[str, Any]
     keys: tuple[Key, ...]
@@ -31,10 +32,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class FoundRecord:
-    """A record in an answer. Records within it stand in ``fields`` by their ids alone."""
+    """A record in an answer."""
 
     key: Key
     fields: Mapping[str, Any]
+    """Records within it stand here by their ids alone."""
     volatile: frozenset[str]
 
 
@@ -46,12 +48,15 @@ def _same(left: Any, right: Any) -> bool:
 
 @dataclass
 class Ledger:
-    """``records``: everything known of each record. ``events``: in order. ``absent``: calls that found nothing."""
+    """What a model that plays tools has said of its world."""
 
     id_fields: frozenset[str] = frozenset()
     records: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    """Everything known of each record."""
     events: list[Event] = field(default_factory=list)
+    """In order."""
     absent: dict[str, str] = field(default_factory=dict)
+    """Calls that found nothing."""
     _answers: dict[str, Any] = field(default_factory=dict)
     _lists: dict[tuple[str, str, str], set[Key]] = field(default_factory=dict)
     _created: set[Key] = field(default_factory=set)
@@ -65,23 +70,23 @@ class Ledger:
 
     def problems(self, tool: ImaginedTool, arguments: Mapping[str, Any], result: Any) -> list[str]:
         """What contradicts the ledger, or the call, in a result that fits the schema; empty if nothing does."""
-        found = list(_records(result, tool.returns, tool.returns))
+        records = list(_records(result, tool.returns, tool.returns))
         wrong = _echoes(arguments, result)
         if _signature(tool, arguments) in self.absent and tool.kind == "read":
             wrong.append(
                 f"this call has found nothing before ({self.absent[_signature(tool, arguments)]}); so it is now"
             )
-        wrong += self._twice(found) + self._foreign(tool, arguments, found)
+        wrong += self._twice(records) + self._foreign(tool, arguments, records)
         about = set(_values(arguments))
         creates = tool.creates
-        for number, one in enumerate(found):
-            known = self.records.get(one.key)
+        for number, one in enumerate(records):
+            earlier = self.records.get(one.key)
             is_new = creates is not None and number == 0 and one.key[0] == creates
-            if is_new and (known is not None or one.key[1] in about):
+            if is_new and (earlier is not None or one.key[1] in about):
                 wrong.append(f"{one.key[0]} {one.key[1]} exists already; what is created needs an id of its own")
-            elif known is not None and not is_new:
-                wrong += self._changed(tool, one, known, arguments, about)
-        wrong += self._lists_kept(tool, arguments, found)
+            elif earlier is not None and not is_new:
+                wrong += self._changed(tool, one, earlier, arguments, about)
+        wrong += self._lists_kept(tool, arguments, records)
         return list(dict.fromkeys(wrong))
 
     def error_problem(self, tool: ImaginedTool, arguments: Mapping[str, Any]) -> str | None:
@@ -92,8 +97,8 @@ class Ledger:
         if ids and len(ids) == len(arguments) and all(self._exists(k, v) for k, v in ids.items()):
             return f"{', '.join(map(str, ids.values()))} exists, so that reading it cannot fail"
         key = follow(tool.returns, tool.returns).get(RECORD)
-        for (kind, name), known in self.records.items():
-            if kind == key and arguments and all(_same(known.get(k), v) for k, v in arguments.items()):
+        for (kind, name), fields in self.records.items():
+            if kind == key and arguments and all(_same(fields.get(k), v) for k, v in arguments.items()):
                 return f"{kind} {name} fits what was asked for, so that it must be found"
         return None
 
@@ -101,22 +106,22 @@ class Ledger:
         """Whether there is such a record, or another one names it."""
         return (name, str(value)) in self.records or any(_same(r.get(name), value) for r in self.records.values())
 
-    def _twice(self, found: list[FoundRecord]) -> list[str]:
+    def _twice(self, records: list[FoundRecord]) -> list[str]:
         seen: dict[Key, Mapping[str, Any]] = {}
         wrong = []
-        for one in found:
+        for one in records:
             if one.key in seen and seen[one.key] != one.fields:
                 wrong.append(f"{one.key[0]} {one.key[1]} stands there twice, with different fields")
             seen[one.key] = one.fields
         return wrong
 
-    def _foreign(self, tool: ImaginedTool, arguments: Mapping[str, Any], found: list[FoundRecord]) -> list[str]:
+    def _foreign(self, tool: ImaginedTool, arguments: Mapping[str, Any], records: list[FoundRecord]) -> list[str]:
         """Records of a read that belong to something else than was asked for."""
         if tool.kind != "read":
             return []
         return [
             f"{name} was asked for with {value!r}, but {one.key[0]} {one.key[1]} has {one.fields[name]!r}"
-            for one in found
+            for one in records
             for name, value in arguments.items()
             if name in self.id_fields and name in one.fields and not _same(one.fields[name], value)
         ]
@@ -125,34 +130,34 @@ class Ledger:
         self,
         tool: ImaginedTool,
         one: FoundRecord,
-        known: Mapping[str, Any],
+        earlier: Mapping[str, Any],
         arguments: Mapping[str, Any],
         about: set[str],
     ) -> list[str]:
         wrong = []
         for name, value in one.fields.items():
-            if name in one.volatile or name not in known or _same(known[name], value):
+            if name in one.volatile or name not in earlier or _same(earlier[name], value):
                 continue
             free = one.key in self._loose or (tool.kind == "write" and one.key[1] in about)
             if free and (name not in self.id_fields or name in arguments):
                 continue
             why = "nothing has changed it since" if tool.kind == "read" else "the call is not about that"
             wrong.append(
-                f"{one.key[0]} {one.key[1]}: {name} was {_short(known[name])} and {why}, but is {_short(value)} here"
+                f"{one.key[0]} {one.key[1]}: {name} was {_short(earlier[name])} and {why}, but is {_short(value)} here"
             )
         return wrong
 
-    def _lists_kept(self, tool: ImaginedTool, arguments: Mapping[str, Any], found: list[FoundRecord]) -> list[str]:
+    def _lists_kept(self, tool: ImaginedTool, arguments: Mapping[str, Any], records: list[FoundRecord]) -> list[str]:
         """A list of all that somebody has stays whole: nothing is missing from it later, nothing appears by itself."""
         wrong = []
         for (name, owner, value), keys in self._lists.items():
             if (name, owner, value) == (tool.spec.name, *_owner(arguments)):
                 kinds = {k[0] for k in keys}
                 made = {k for k in self._created if k[0] in kinds and _same(self.records[k].get(owner), value)}
-                lost = (keys | made) - {one.key for one in found}
+                lost = (keys | made) - {one.key for one in records}
                 wrong += [f"{k[0]} {k[1]} belongs to this list and is missing from it" for k in sorted(lost)]
             kinds = {k[0] for k in keys}
-            for one in found:
+            for one in records:
                 mine = one.key[0] in kinds and _same(one.fields.get(owner), value)
                 if mine and one.key not in keys and tool.kind == "read" and one.key not in self._created:
                     wrong.append(f"{one.key[0]} {one.key[1]} was not among what {name} listed for {value}")
@@ -162,32 +167,32 @@ class Ledger:
 
     def keep(self, tool: ImaginedTool, arguments: Mapping[str, Any], result: Any) -> None:
         """Remember a result that has no problems."""
-        found = list(_records(result, tool.returns, tool.returns))
+        records = list(_records(result, tool.returns, tool.returns))
         creates = tool.creates
         changed = []
-        for number, one in enumerate(found):
+        for number, one in enumerate(records):
             if number == 0 and creates is not None and one.key[0] == creates:
                 self._created.add(one.key)
-            known = self.records.setdefault(one.key, {})
-            if any(not _same(known.get(k), v) for k, v in one.fields.items()):
+            remembered = self.records.setdefault(one.key, {})
+            if any(not _same(remembered.get(k), v) for k, v in one.fields.items()):
                 changed.append(one.key)
-            known.update(one.fields)
+            remembered.update(one.fields)
         what = "read" if tool.kind == "read" else "created" if creates else "changed"
-        self.events.append(Event(what, tool.spec.name, dict(arguments), tuple(one.key for one in found)))
-        shown = {one.key for one in found}
-        self._loose -= shown
+        self.events.append(Event(what, tool.spec.name, dict(arguments), tuple(one.key for one in records)))
+        returned_keys = {one.key for one in records}
+        self._loose -= returned_keys
         if tool.kind == "write":
             named = set(_values(arguments))
-            self._loose |= {key for key in self.records if key[1] in named and key not in shown}
+            self._loose |= {key for key in self.records if key[1] in named and key not in returned_keys}
             self._answers.clear()
-            for one in found:
+            for one in records:
                 for key in (s for s, _ in list(self.absent.items()) if f'"{one.key[1]}"' in s):
                     self.absent.pop(key, None)
         elif tool.kind == "read":
             self._answers[_signature(tool, arguments)] = result
             owner, value = _owner(arguments)
             if owner in self.id_fields and len(arguments) == 1 and RECORD not in follow(tool.returns, tool.returns):
-                self._lists[(tool.spec.name, owner, value)] = {one.key for one in found}
+                self._lists[(tool.spec.name, owner, value)] = {one.key for one in records}
 
     def keep_error(self, tool: ImaginedTool, arguments: Mapping[str, Any], text: str) -> None:
         """Remember that a read found nothing."""

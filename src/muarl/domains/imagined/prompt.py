@@ -74,8 +74,8 @@ def prompt(
 
 def again(text: str, reasons: str) -> list[dict[str, Any]]:
     """What follows an answer that cannot be used."""
-    told = f"This answer cannot be used: {reasons}. Answer the same call again, with JSON only."
-    return [{"role": "assistant", "content": text[:MAX_ANSWER] or "(nothing)"}, {"role": "user", "content": told}]
+    complaint = f"This answer cannot be used: {reasons}. Answer the same call again, with JSON only."
+    return [{"role": "assistant", "content": text[:MAX_ANSWER] or "(nothing)"}, {"role": "user", "content": complaint}]
 
 
 class Unusable(ValueError):
@@ -101,8 +101,8 @@ def read_answer(text: str, tool: ImaginedTool) -> tuple[bool, Any]:
     except RecursionError:
         raise Unusable("it is nested too deeply") from None
     if wrong:
-        told = [f"{'.'.join(map(str, e.absolute_path)) or 'the result'}: {e.message[:200]}" for e in wrong]
-        raise Unusable("it does not fit the schema: " + "; ".join(told[:MAX_PROBLEMS]))
+        problems = [f"{'.'.join(map(str, e.absolute_path)) or 'the result'}: {e.message[:200]}" for e in wrong]
+        raise Unusable("it does not fit the schema: " + "; ".join(problems[:MAX_PROBLEMS]))
     return False, data["result"]
 
 

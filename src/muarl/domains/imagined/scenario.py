@@ -33,11 +33,12 @@ KINDS = ("read", "write", "generic")
 
 @dataclass(frozen=True)
 class ImaginedTool:
-    """A tool as a model plays it. ``returns``: the JSON Schema of what it answers."""
+    """A tool as a model plays it."""
 
     spec: ToolSpec
     kind: Kind
     returns: Mapping[str, Any]
+    """The JSON Schema of what it answers."""
 
     @cached_property
     def arguments(self) -> ToolSchema:
@@ -56,20 +57,20 @@ class ImaginedTool:
     def creates(self) -> str | None:
         """The field of the id of what a call makes new: a write that answers with a record and is not given its id."""
         key = follow(self.returns, self.returns).get(RECORD)
-        given = self.spec.parameters.get("properties", {})
-        return key if self.kind == "write" and isinstance(key, str) and key not in given else None
+        properties = self.spec.parameters.get("properties", {})
+        return key if self.kind == "write" and isinstance(key, str) and key not in properties else None
 
 
 @dataclass(frozen=True)
 class ServiceDescription:
-    """What a model needs to play the tools of a domain. ``transfer``: the tool that hands the user over to a person,
-    which no model has to play."""
+    """What a model needs to play the tools of a domain."""
 
     name: str
     policy: str
     world: str
     tools: tuple[ImaginedTool, ...]
     transfer: str = TRANSFER
+    """The tool that hands the user over to a person, which no model has to play."""
 
     @cached_property
     def by_name(self) -> Mapping[str, ImaginedTool]:
@@ -143,10 +144,10 @@ def follow(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, A
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
-        found: Any = root
+        node: Any = root
         for part in reference.removeprefix("#/").split("/"):
-            found = found.get(part, {}) if isinstance(found, Mapping) else {}
-        schema = found if isinstance(found, Mapping) else {}
+            node = node.get(part, {}) if isinstance(node, Mapping) else {}
+        schema = node if isinstance(node, Mapping) else {}
     return {}
 
 

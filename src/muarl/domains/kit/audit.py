@@ -94,12 +94,12 @@ def with_duties(rules: AuditRules, worlds: Worlds) -> AuditRules:
 
 def _duties(worlds: Worlds, rules: AuditRules, declared: Sequence[Obligation]) -> Iterator[Obligation]:
     """What is owed for each writing tool, but where something is declared for the same moment."""
-    found: dict[str, list[WrittenWords]] = {}
-    for shown in explored(worlds).values():
-        for tool, words in shown.words.items():
-            found.setdefault(tool, []).append(words)
+    by_tool: dict[str, list[WrittenWords]] = {}
+    for exploration in explored(worlds).values():
+        for tool, words in exploration.words.items():
+            by_tool.setdefault(tool, []).append(words)
     caller = worlds.service.caller
-    for tool, said in found.items():
+    for tool, said in by_tool.items():
         if tool == REQUEST or tool in rules.free_writes or any(words.unasked for words in said):
             continue
         priced = all(words.priced == words.calls < 2 * words.news for words in said)
@@ -229,13 +229,13 @@ def arguments_naming(service: Service, field: str) -> set[str]:
 
 def _words(worlds: Worlds, choose: Callable[[str], str], *, proposed: bool) -> dict[str, tuple[str, ...]]:
     """By writing tool the words with which people ask for it, and those with which it is ``proposed``."""
-    found: dict[str, dict[str, None]] = {}
+    words_by_tool: dict[str, dict[str, None]] = {}
     for intent in worlds.service.intents:
-        shown = explored(worlds)[intent.name]
-        for tool in sorted(shown.writes):
-            texts = [*intent.says, *(sorted(shown.notes.proposals.get(tool, ())) if proposed else ())]
-            found.setdefault(tool, {}).update(dict.fromkeys(word for text in texts if (word := choose(text))))
-    return {tool: tuple(words) for tool, words in found.items()}
+        exploration = explored(worlds)[intent.name]
+        for tool in sorted(exploration.writes):
+            texts = [*intent.says, *(sorted(exploration.notes.proposals.get(tool, ())) if proposed else ())]
+            words_by_tool.setdefault(tool, {}).update(dict.fromkeys(word for text in texts if (word := choose(text))))
+    return {tool: tuple(words) for tool, words in words_by_tool.items()}
 
 
 def words_of(texts: Iterable[str], *, proposed: bool) -> tuple[str, ...]:

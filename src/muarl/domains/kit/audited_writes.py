@@ -31,8 +31,8 @@ def forbidden(worlds: Worlds, tool: str, occasion: Occasion) -> str | None:
     if user is None:
         return None
     reasons: list[str] = []
-    for intent, given in _leading_to(worlds, tool, occasion):
-        reason = _reason(worlds, intent, tool, given, occasion, user)
+    for intent, slot_values in _leading_to(worlds, tool, occasion):
+        reason = _reason(worlds, intent, tool, slot_values, occasion, user)
         if reason is None:
             return None
         reasons.append(reason)
@@ -43,8 +43,8 @@ def _user(service: Service, occasion: Occasion) -> Mapping[str, Any] | None:
     """Who is served, as a tool shows them; None if nobody knows."""
     if service.identity is None:
         return {}
-    found = None if occasion.person is None else occasion.record(service.identity.table, occasion.person)
-    user: Mapping[str, Any] | None = service.seen(service.identity.tool, found)
+    record = None if occasion.person is None else occasion.record(service.identity.table, occasion.person)
+    user: Mapping[str, Any] | None = service.seen(service.identity.tool, record)
     return user
 
 
@@ -52,32 +52,39 @@ def _leading_to(
     worlds: Worlds, tool: str, occasion: Occasion
 ) -> Iterator[tuple[Intent, Mapping[tuple[str, str], Any]]]:
     """The intents whose plans call a tool, each with what a call's arguments tell of its slots."""
-    told = spelled_out(occasion.arguments)
+    arguments = spelled_out(occasion.arguments)
     for intent in worlds.service.intents:
-        shown = explored(worlds)[intent.name]
-        if tool in shown.writes:
-            yield intent, {place: told[name] for name, place in shown.argument_sources(tool).items() if name in told}
+        exploration = explored(worlds)[intent.name]
+        if tool in exploration.writes:
+            yield (
+                intent,
+                {
+                    place: arguments[name]
+                    for name, place in exploration.argument_sources(tool).items()
+                    if name in arguments
+                },
+            )
 
 
 def _reason(
     worlds: Worlds,
     intent: Intent,
     tool: str,
-    given: Mapping[tuple[str, str], Any],
+    slot_values: Mapping[tuple[str, str], Any],
     occasion: Occasion,
     user: Mapping[str, Any],
 ) -> str | None:
     """Why a plan does not lead to a call, None if it does for any request that may have been made, or if that cannot
-    be told. ``given``: what the call's arguments tell of slots, as in ``values_in``; where there is a world, what they
-    do not tell may be anything."""
+    be told. ``slot_values``: what the call's arguments tell of slots, as in ``values_in``; where there is a world, what
+    they do not tell may be anything."""
     service = worlds.service
-    requests, told = _requests_for(service, intent, given, occasion, user)
+    requests, complete = _requests_for(service, intent, slot_values, occasion, user)
     if requests is None:
         return None
     reason = None
     for slots in requests:
         move = _end(service, intent, Request(intent.name, slots), occasion, user)
-        if move is None or (move.kind in ("unavailable", "missing", "ask") and (told or occasion.world is None)):
+        if move is None or (move.kind in ("unavailable", "missing", "ask") and (complete or occasion.world is None)):
             return None
         if move.kind in ("refuse", "transfer") and reason is None:
             reason = fill(move.texts[0], move.known, service.spoken(intent.name, move.known)).rstrip(".")
@@ -90,18 +97,18 @@ def _reason(
 def _requests_for(
     service: Service,
     intent: Intent,
-    given: Mapping[tuple[str, str], Any],
+    slot_values: Mapping[tuple[str, str], Any],
     occasion: Occasion,
     user: Mapping[str, Any],
 ) -> tuple[list[dict[str, Any]] | None, bool]:
     """The requests that may have led to a call, None for too many of them; and whether it tells all of their slots."""
-    known = {slot: value for (slot, field), value in given.items() if not field}
-    told = all(slot.name in known for slot in intent.slots)
-    if occasion.world is None or told:
-        return [known], told
-    found = values_in(service, intent, given, _tables(occasion.world), user)
-    requests = list(itertools.islice(found, MOST_REQUESTS + 1))
-    return (requests if len(requests) <= MOST_REQUESTS else None), told
+    slots = {slot: value for (slot, field), value in slot_values.items() if not field}
+    complete = all(slot.name in slots for slot in intent.slots)
+    if occasion.world is None or complete:
+        return [slots], complete
+    candidates = values_in(service, intent, slot_values, _tables(occasion.world), user)
+    requests = list(itertools.islice(candidates, MOST_REQUESTS + 1))
+    return (requests if len(requests) <= MOST_REQUESTS else None), complete
 
 
 def beyond_authority(worlds: Worlds, tool: str, occasion: Occasion) -> str | None:
@@ -111,8 +118,8 @@ def beyond_authority(worlds: Worlds, tool: str, occasion: Occasion) -> str | Non
     if user is None or service.authority is None:
         return None
     asking: list[Move] = []
-    for intent, given in _leading_to(worlds, tool, occasion):
-        requests, _ = _requests_for(service, intent, given, occasion, user)
+    for intent, slot_values in _leading_to(worlds, tool, occasion):
+        requests, _ = _requests_for(service, intent, slot_values, occasion, user)
         for slots in requests or ():
             move = _end(service, intent, Request(intent.name, slots), occasion, user)
             if move is None or (move.kind == "write" and move.tool == tool and _same_call(move, occasion)):
@@ -130,13 +137,13 @@ def beyond_authority(worlds: Worlds, tool: str, occasion: Occasion) -> str | Non
 def _decision(service: Service, occasion: Occasion, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the colleague answered to a call."""
     answer = occasion.shown(REQUEST, arguments)
-    found = service.read(REQUEST, answer) if isinstance(answer, str) else answer
-    return found if isinstance(found, Mapping) else {}
+    decision = service.read(REQUEST, answer) if isinstance(answer, str) else answer
+    return decision if isinstance(decision, Mapping) else {}
 
 
 def _same_call(move: Move, occasion: Occasion) -> bool:
-    given, wanted = spelled_out(occasion.arguments), spelled_out(move.arguments)
-    return given.keys() == wanted.keys() and all(same(given[name], value) for name, value in wanted.items())
+    actual, planned = spelled_out(occasion.arguments), spelled_out(move.arguments)
+    return actual.keys() == planned.keys() and all(same(actual[name], value) for name, value in planned.items())
 
 
 def _tables(world: LiveWorld) -> Mapping[str, Any]:

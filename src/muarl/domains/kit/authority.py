@@ -31,23 +31,24 @@ TOLD_DECLINED = (
 
 @dataclass(frozen=True)
 class Limit:
-    """What an agent may not do alone.
-
-    ``tool``: the write. ``record``: where the id of the record stands that it is about, as in texts: a slot ("claim")
-    or a field of what the plan has set ("c.claim_id"). ``amount``: likewise, where the number stands that must not be
-    ``above`` the limit. ``when``: a function of the plan instead, for other conditions, with ``told``: the condition in
-    the policy's words, such as "for a controlled medicine". ``reason``: what the colleague is told, with places as in
-    the plan's texts. ``form``: of amounts in texts, as in the plan's ("money", "euro", "pound", "plain").
-    """
+    """What an agent may not do alone."""
 
     tool: str
+    """The write."""
     record: str
+    """Where the id of the record stands that it is about, as in texts: a slot ("claim") or a field of what the plan has
+    set ("c.claim_id")."""
     amount: str = ""
+    """Likewise, where the number stands that must not be ``above`` the limit."""
     above: float | None = None
     when: Callable[[Any], Any] | None = None
+    """A function of the plan in place of ``above``, for other conditions."""
     told: str = ""
+    """The condition of ``when`` in the policy's words, such as "for a controlled medicine"."""
     reason: str = ""
+    """What the colleague is told, with places as in the plan's texts."""
     form: str = "money"
+    """Of amounts in texts, as in the plan's ("money", "euro", "pound", "plain")."""
 
     def __post_init__(self) -> None:
         where = f"limit of {self.tool}"
@@ -102,9 +103,9 @@ class Authority:
             return f"This needs the approval of {name}. {text}"
         return f"{text}, for which I need the approval of {name}"
 
-    def reason(self, limit: Limit, known: Mapping[str, Any]) -> str:
+    def reason(self, limit: Limit, values: Mapping[str, Any]) -> str:
         """What the colleague is told."""
-        return fill(limit.reason, known) if limit.reason else f"The request is {limit.condition}."
+        return fill(limit.reason, values) if limit.reason else f"The request is {limit.condition}."
 
     def policy_text(self, caller: str) -> str:
         """The section of the policy that tells of it. ``caller``: what a user is called."""

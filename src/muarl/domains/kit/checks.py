@@ -61,22 +61,24 @@ class _Checks:
 
     def intents(self, samples: Samples) -> Checked:
         """Plans that fail, that never serve anybody, or that nobody asks for."""
-        found: list[Problem] = []
+        problems: list[Problem] = []
         for name in (intent.name for intent in self.service.intents):
-            where, shown = _where(self.service.intent(name)), explored(self.maker.worlds)[name]
-            found += [Problem(f"its plan fails: {problem}", where, "Correct the plan") for problem in shown.problems]
+            where, exploration = _where(self.service.intent(name)), explored(self.maker.worlds)[name]
+            problems += [
+                Problem(f"its plan fails: {problem}", where, "Correct the plan") for problem in exploration.problems
+            ]
             forbidden = self.service.intent(name).forbidden
-            if not forbidden and not shown.may_end("done") and not shown.may_end("transfer"):
-                what = f"its plan serves nobody: it comes to {', '.join(sorted(shown.ends)) or 'nothing'}"
-                found.append(Problem(what, where, "Draw slots that it can serve"))
-        if not found:  # with such plans there may be no tasks
-            found += self._unasked(self.maker.intents(samples.size or SMALL.name), samples)
-        return Checked(f"{len(self.service.intents)} intents", tuple(found))
+            if not forbidden and not exploration.may_end("done") and not exploration.may_end("transfer"):
+                what = f"its plan serves nobody: it comes to {', '.join(sorted(exploration.ends)) or 'nothing'}"
+                problems.append(Problem(what, where, "Draw slots that it can serve"))
+        if not problems:  # with such plans there may be no tasks
+            problems += self._unasked(self.maker.intents(samples.size or SMALL.name), samples)
+        return Checked(f"{len(self.service.intents)} intents", tuple(problems))
 
     def _unasked(self, names: Sequence[str], samples: Samples) -> list[Problem]:
-        known = {intent.name for intent in self.service.intents}
+        intent_names = {intent.name for intent in self.service.intents}
         kinds = [{request["kind"] for request in _requests(task)} for task in samples.tasks()]
-        tasks = [asked for asked in kinds if asked & known]  # the environment may play other services, too
+        tasks = [asked for asked in kinds if asked & intent_names]  # the environment may play other services, too
         asked = set().union(*tasks)
         remedy = "Give it a larger share, or records to draw its slots from"
         return [
@@ -91,7 +93,7 @@ class _Checks:
         names = self.maker.intents(samples.size or SMALL.name)
         rules = {name: explored(self.maker.worlds)[name].rules for name in names}
         missed, drawn = self._missed(samples, rules)
-        found = tuple(
+        problems = tuple(
             Problem(
                 f"no request of {drawn[name]:,} meets its rule {rule.text!r} ({rule.kind})",
                 _where(self.service.intent(name)),
@@ -100,7 +102,7 @@ class _Checks:
             for name in names
             for rule in missed[name]
         )
-        return Checked(f"{sum(map(len, rules.values()))} rules of {len(names)} plans", found)
+        return Checked(f"{sum(map(len, rules.values()))} rules of {len(names)} plans", problems)
 
     def transfer(self, samples: Samples) -> Checked:
         """Whether there is a tool that hands users over where plans and topics want one."""
@@ -108,17 +110,17 @@ class _Checks:
         if service.transfers:
             return Checked(f"{service.transfer}, {len(service.outside)} topics")
         remedy = 'Name it: Service(transfer="TOOL"), or write such a tool'
-        known = explored(self.maker.worlds)
-        found = [
+        explorations = explored(self.maker.worlds)
+        problems = [
             Problem(f"its plan hands users over, and there is no tool {service.transfer!r}", _where(intent), remedy)
             for intent in service.intents
-            if known[intent.name].may_end("transfer")
+            if explorations[intent.name].may_end("transfer")
         ]
         if service.outside not in ((), OUTSIDE):
             what = f"outside has {len(service.outside)} topics, of which no task is made without a tool that hands over"
-            found.append(Problem(what, "", remedy))
+            problems.append(Problem(what, "", remedy))
         return Checked(
-            f"no tool {service.transfer!r}, so nobody asks for what only a person can help with", tuple(found)
+            f"no tool {service.transfer!r}, so nobody asks for what only a person can help with", tuple(problems)
         )
 
     def _missed(
@@ -126,7 +128,7 @@ class _Checks:
     ) -> tuple[dict[str, list[Rule]], Mapping[str, int]]:
         """By intent the rules that no request meets, and how many were drawn. Many more are drawn of an intent with a
         rule that the first ones did not meet: it may be rare."""
-        missed = {name: list(found) for name, found in rules.items()}
+        missed = {name: list(declared) for name, declared in rules.items()}
         drawn: Counter[str] = Counter()
         for number in range(MOST_WORLDS):
             left = [intent for intent in self.service.intents if number < WORLDS or missed.get(intent.name)]
@@ -172,7 +174,7 @@ class _Checks:
 
     def words(self, samples: Samples) -> Checked:
         """Values by which users and experts take a request for another than it is."""
-        found: dict[tuple[str, str], Problem] = {}
+        problems: dict[tuple[str, str], Problem] = {}
         values = 0
         for task in samples.tasks():
             for request in _requests(task):
@@ -183,8 +185,8 @@ class _Checks:
                             what = f"its words stand in {text!r}, which users say for the slot {slot} ({of_task(task)})"
                             where = _where(self.service.intent(other))
                             remedy = "Give it a pattern that no value has, as heard=..., or say such values in quotes"
-                            found.setdefault((other, slot), Problem(what, where, f"{remedy} (kind 'quoted')"))
-        return Checked(f"{values} values of {len(self.service.slots)} slots", tuple(found.values()))
+                            problems.setdefault((other, slot), Problem(what, where, f"{remedy} (kind 'quoted')"))
+        return Checked(f"{values} values of {len(self.service.slots)} slots", tuple(problems.values()))
 
     def _said(self, request: AgendaRequest) -> Iterator[tuple[str, str]]:
         """The slots of a request with what users say for them."""
@@ -204,16 +206,16 @@ class _Checks:
         names = self.maker.intents(samples.size or SMALL.name)
         asked: dict[str, set[str]] = {name: set() for name in names}
         served: dict[str, Task] = {}
-        found: dict[tuple[str, str], Problem] = {}
+        problems: dict[tuple[str, str], Problem] = {}
         for task in samples.tasks():
             for request in _requests(task):
                 if request["kind"] not in asked:
                     continue
                 slots, described = split(request["goal"])
-                told = {slot: value for slot, value in slots.items() if slot not in described}
-                for slot, problem in self._unread(task, told):
-                    found.setdefault(("unread", slot), problem)
-                ended, questions = self._questions(task, request["kind"], told, described)
+                stated = {slot: value for slot, value in slots.items() if slot not in described}
+                for slot, problem in self._unread(task, stated):
+                    problems.setdefault(("unread", slot), problem)
+                ended, questions = self._questions(task, request["kind"], stated, described)
                 asked[request["kind"]] |= questions
                 if ended:
                     served.setdefault(request["kind"], task)
@@ -223,11 +225,13 @@ class _Checks:
             used = asked[name] | explored(self.maker.worlds)[name].notes.slots
             for slot in (s.name for s in intent.slots if s.name not in used):
                 what = f"its plan never asks for the slot {slot}, which the user of {of_task(task)} is to tell"
-                found["unasked", f"{name} {slot}"] = Problem(what, _where(intent), "Use it in the plan, or remove it")
-        return Checked(f"{len(self.service.slots)} slots", tuple(found.values()))
+                problems["unasked", f"{name} {slot}"] = Problem(
+                    what, _where(intent), "Use it in the plan, or remove it"
+                )
+        return Checked(f"{len(self.service.slots)} slots", tuple(problems.values()))
 
-    def _unread(self, task: Task, told: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
-        for name, value in told.items():
+    def _unread(self, task: Task, stated: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
+        for name, value in stated.items():
             slot = self.service.slots[name]
             kind = self.service.kind(slot)
             for wording in several(slot.say):
@@ -238,21 +242,21 @@ class _Checks:
                     break
 
     def _questions(
-        self, task: Task, name: str, told: Mapping[str, Any], described: Mapping[str, str]
+        self, task: Task, name: str, stated: Mapping[str, Any], described: Mapping[str, str]
     ) -> tuple[bool, set[str]]:
         """Whether a request that tells nothing by itself is served to its end, and the slots that are asked for."""
         service, worlds = self.service, self.maker.worlds
         world, seen = worlds.domain.world(task), dict[str, Any]()
-        shown = shown_user(service, world, dict(agenda_of(task)["identity"]))
+        user = shown_user(service, world, dict(agenda_of(task)["identity"]))
         request, asked = Request(name), set[str]()
-        for _ in range(gold.MAX_MOVES if shown is not None else 0):
+        for _ in range(gold.MAX_MOVES if user is not None else 0):
             move = next_move(
-                service.intent(name), request, seen, shown or {}, service.today, authority=service.authority
+                service.intent(name), request, seen, user or {}, service.today, authority=service.authority
             )
             if move.kind == "ask":
                 asked.add(move.slot)
-                if move.slot in told:
-                    request.slots[move.slot] = told[move.slot]
+                if move.slot in stated:
+                    request.slots[move.slot] = stated[move.slot]
                 elif move.slot in described:
                     request.described[move.slot] = described[move.slot]
                 else:

@@ -32,13 +32,14 @@ Needed = Literal["amount", "reason"]
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What a colleague is asked. ``tables``: those of the world as they are, for reading only."""
+    """What a colleague is asked."""
 
     action: str
     record_id: str
     amount: float | None
     reason: str
     tables: Record
+    """Those of the world as they are, for reading only."""
 
 
 Objects = Callable[[ApprovalRequest], str | None]
@@ -48,20 +49,20 @@ the request and at constants only, and must say the same each time."""
 
 @dataclass(frozen=True)
 class Colleague:
-    """Somebody who may agree to what agents may not do alone.
-
-    ``name``: what agents and users call them, such as "the finance lead". ``declines``: the share of requests that are
-    declined; which ones, follows from the action and the record's id. ``because``: reasons for declining, as clauses,
-    of which one is drawn. ``needs``: what a request must tell ("amount", "reason"), which is asked for where it is left
-    out; ``no_amount``: actions that are about no amount. ``objects``: a function that decides instead of ``declines``.
-    """
+    """Somebody who may agree to what agents may not do alone."""
 
     name: str
+    """What agents and users call them, such as "the finance lead"."""
     declines: float = 0.3
+    """The share of requests that are declined; which ones, follows from the action and the record's id."""
     because: Texts = ("there is no budget for it this month",)
+    """Reasons for declining, as clauses, of which one is drawn."""
     needs: tuple[Needed, ...] = ("amount", "reason")
+    """What a request must tell ("amount", "reason"), which is asked for where it is left out."""
     no_amount: tuple[str, ...] = ()
+    """Actions that are about no amount."""
     objects: Objects | None = None
+    """A function that decides instead of ``declines``."""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -112,8 +113,8 @@ class ApprovalDomain(Domain):
         answer = self.decision(action, record_id, amount, reason)
         if answer["decision"] != OPEN:
             told_amount = None if action in self.colleague.no_amount else _number(amount)
-            told = {"action": action, "record_id": record_id, "amount": told_amount}
-            self.db[APPROVALS][f"{action} {record_id}"] = {**told, "because": "", **answer}
+            request = {"action": action, "record_id": record_id, "amount": told_amount}
+            self.db[APPROVALS][f"{action} {record_id}"] = {**request, "because": "", **answer}
         return answer
 
     def decision(self, action: str, record_id: str, amount: float | None = None, reason: str = "") -> dict[str, Any]:
@@ -143,5 +144,7 @@ def covers(approval: Mapping[str, Any], needed: Mapping[str, Any]) -> bool:
         return False
     if any(approval.get(name) != needed.get(name) for name in ("action", "record_id")):
         return False
-    wanted, told = needed.get("amount"), approval.get("amount")
-    return wanted is None or (isinstance(told, (int, float)) and told >= wanted - 0.005)
+    needed_amount, approved_amount = needed.get("amount"), approval.get("amount")
+    return needed_amount is None or (
+        isinstance(approved_amount, (int, float)) and approved_amount >= needed_amount - 0.005
+    )

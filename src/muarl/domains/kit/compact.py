@@ -54,31 +54,33 @@ def _written(value: Any, texts: Collection[str]) -> str | None:
     return "\n".join(line for line in lines if line)
 
 
-def _same(value: Any, found: Any) -> bool:
+def _same(value: Any, read_back: Any) -> bool:
     """Whether this was read of a value. Amounts are written with two digits; what JSON does not know, as its text."""
     if isinstance(value, float):
-        return isinstance(found, float) and abs(value - found) <= 0.006
+        return isinstance(read_back, float) and abs(value - read_back) <= 0.006
     if isinstance(value, Mapping):
         return (
-            isinstance(found, dict) and value.keys() == found.keys() and all(_same(value[k], found[k]) for k in found)
+            isinstance(read_back, dict)
+            and value.keys() == read_back.keys()
+            and all(_same(value[k], read_back[k]) for k in read_back)
         )
     if isinstance(value, list):
-        return isinstance(found, list) and len(value) == len(found) and all(map(_same, value, found))
+        return isinstance(read_back, list) and len(value) == len(read_back) and all(map(_same, value, read_back))
     if value is None or isinstance(value, bool):
-        return found is value
+        return read_back is value
     if isinstance(value, int):
-        return isinstance(found, int) and not isinstance(found, bool) and value == found
-    return isinstance(found, str) and found == (value if isinstance(value, str) else str(value))
+        return isinstance(read_back, int) and not isinstance(read_back, bool) and value == read_back
+    return isinstance(read_back, str) and read_back == (value if isinstance(value, str) else str(value))
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
     """An object with the fields of the objects within it as its own."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in record.items():
-        found |= (
+        flat |= (
             {f"{key}.{name}": inner for name, inner in value.items()} if isinstance(value, Mapping) else {key: value}
         )
-    return found
+    return flat
 
 
 def _is_deep(value: Mapping[str, Any]) -> bool:
@@ -138,21 +140,21 @@ def read(text: str, texts: Collection[str] = ()) -> Any:
     if text.startswith("- "):
         rows = [_read_fields(line.removeprefix("- "), texts) for line in text.split("\n")]
         return [_nested(row) for row in rows] if all(rows) else text
-    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for line in text.split("\n"):
         inner = _LINE.fullmatch(line)
         fields = _read_fields(inner[3] if inner else line, texts)
         if not fields:
             return text
         if inner is None:
-            found |= fields
+            data |= fields
         elif inner[2] == ">":
-            found[inner[1]] = fields
-        elif isinstance(before := found.get(inner[1]), list):
+            data[inner[1]] = fields
+        elif isinstance(before := data.get(inner[1]), list):
             before.append(fields)
         else:
-            found[inner[1]] = [fields]
-    return found
+            data[inner[1]] = [fields]
+    return data
 
 
 def _read_fields(line: str, texts: Collection[str]) -> dict[str, Any]:
@@ -169,14 +171,14 @@ def _split(text: str, mark: str, quoted: re.Pattern[str]) -> list[str]:
     """A text split at every mark that does not stand in quotation marks."""
     if '"' not in text:
         return text.split(mark)
-    found: list[str] = []
+    parts: list[str] = []
     start = 0
     while True:
         within = quoted.match(text, start)
         end = within.end() if within else text.find(mark, start)
         if end in (-1, len(text)):
-            return [*found, text[start:]]
-        found.append(text[start:end])
+            return [*parts, text[start:]]
+        parts.append(text[start:end])
         start = end + len(mark)
 
 
@@ -186,14 +188,14 @@ def _is_name(key: str) -> bool:
 
 def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
     """The opposite of ``_flat``."""
-    found: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for key, value in row.items():
         outer, dot, inner = key.partition(".")
         if dot:
-            found.setdefault(outer, {})[inner] = value
+            nested.setdefault(outer, {})[inner] = value
         else:
-            found[key] = value
-    return found
+            nested[key] = value
+    return nested
 
 
 def _value(text: str, *, text_only: bool = False) -> Any:

@@ -19,9 +19,9 @@ def consult(it: Plan, document: str, query: str, find: str = "") -> str:
 
     ConfigError if the search does not show the document, or nothing in it matches: the plan goes by it.
     """
-    shown = it.look("KB_search", query=query)
-    found = list(_FOUND.finditer(shown)) if isinstance(shown, str) else []
-    ids = [one["id"] for one in found]
+    listing = it.look("KB_search", query=query)
+    hits = list(_FOUND.finditer(listing)) if isinstance(listing, str) else []
+    ids = [one["id"] for one in hits]
     if document not in ids:
         there = f"it shows {', '.join(ids)}" if ids else "it shows nothing"
         raise ConfigError(
@@ -29,8 +29,8 @@ def consult(it: Plan, document: str, query: str, find: str = "") -> str:
             "words for query, or correct the id"
         )
     number = ids.index(document)
-    end = found[number + 1].start() if number + 1 < len(found) else len(shown)
-    text = shown[found[number].end() : end].strip()
+    end = hits[number + 1].start() if number + 1 < len(hits) else len(listing)
+    text = listing[hits[number].end() : end].strip()
     if not find:
         return text
     match = re.search(find, text)

@@ -44,10 +44,10 @@ BUILT_IN = get_args(BuiltInKind)
 
 def several(texts: Texts) -> tuple[str, ...]:
     """Wordings as a tuple. ConfigError for what is no text."""
-    found = (texts,) if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
-    if wrong := [text for text in found if not isinstance(text, str)]:
+    wordings = (texts,) if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
+    if wrong := [text for text in wordings if not isinstance(text, str)]:
         raise ConfigError(f"{wrong[0]!r} is no text: give one wording, or a list of several")
-    return found
+    return wordings
 
 
 # kinds of values
@@ -80,29 +80,33 @@ def words(wordings: Mapping[str, Texts], *, own: bool = False) -> ValueKind:
 
 @dataclass(frozen=True)
 class Draw:
-    """The values that a slot may have in a made world: those of ``records``, or the ``field`` of each.
-
-    ``records``: see ``Drawn``. ``own``: only the user's own records (in refusals now and then somebody else's).
-    ``values``: those of a fixed list. ``table``: where the records are from; ``key``: the field with their ids;
-    ``mark``: see ``auditing.Resource``.
-    """
+    """The values that a slot may have in a made world."""
 
     records: Callable[[Drawn], Iterable[Any]]
+    """The values, see ``Drawn``."""
     field: str | None = None
+    """Of each of the records, where that is the value."""
     own: bool = False
+    """Only the user's own records (in refusals now and then somebody else's)."""
     values: tuple[Any, ...] = ()
+    """Those of a fixed list."""
     table: str = ""
+    """Where the records are from."""
     key: str = ""
+    """The field with the records' ids."""
     mark: str = ""
+    """See ``auditing.Resource``."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a draw may look at: the world's ``tables``, the ``user``'s record, and ``today``; a slot that was drawn
-    before is an attribute, its record where it was drawn from records."""
+    """What a draw may look at. A slot that was drawn before is an attribute, its record where it was drawn from
+    records."""
 
     tables: Record
+    """The world's."""
     user: Record
+    """The user's record."""
     today: str
     slots: Mapping[str, Any]
     owners: tuple[str, bool] | None = field(default=None, kw_only=True)
@@ -114,14 +118,14 @@ class Drawn:
         if self.owners is None:
             return list(rows)
         key, users_own = self.owners
-        user, found = plain(self.user[key]), []
+        user, matching = plain(self.user[key]), []
         for row in rows:
             try:
                 if (row[key] == user) == users_own:
-                    found.append(row)
+                    matching.append(row)
             except (LookupError, TypeError):  # whoever asked says what is wrong with it
-                found.append(row)
-        return found
+                matching.append(row)
+        return matching
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name not in self.slots:
@@ -176,28 +180,34 @@ def days(first: int, last: int) -> Draw:
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """How a user who does not have an id speaks of a record: by another of its fields, ``match``, of ``kind``.
-
-    ``phrase``: in a clause; ``say``: as an answer. The agent finds the record with the tool ``look``, whose arguments
-    ``given`` are fields of the user's record; the records are in the answer's field ``records`` (empty: they are the
-    answer), their id in ``id``. ``find``: where one such look-up is not enough, a function of the plan and the
-    description that gives the ids that fit; then nothing is said of ``look`` and the others. ``cue``: as for slots.
-    ``always``: users never know the id; ``share``: how often they do not have it at hand. They have that of a record
-    whose ``match`` is None.
-    """
+    """How a user who does not have an id speaks of a record: by another of its fields. The agent finds it with a
+    look-up."""
 
     kind: ValueKind | BuiltInKind
+    """Of the value of ``match``."""
     match: str
+    """The field by which the user speaks of the record."""
     phrase: str
+    """How the value stands in a clause."""
     say: Texts
+    """The value as an answer."""
     id: str = ""
+    """The field of the look-up's records with their id."""
     look: str = ""
+    """The tool with which the agent finds the record."""
     records: str = ""
+    """The field of the tool's answer with the records; empty: they are the answer."""
     given: Mapping[str, str] = field(default_factory=dict)
+    """The tool's arguments, each a field of the user's record."""
     find: Callable[[Any, str], Sequence[Any]] | None = None
+    """Where one such look-up is not enough, a function of the plan and the description that gives the ids that fit;
+    then nothing is said of ``look`` and the others."""
     cue: str | None = None
+    """As for slots."""
     always: bool = False
+    """Users never know the id."""
     share: float = 0.3
+    """How often they do not have the id at hand. They have that of a record whose ``match`` is None."""
 
     def __post_init__(self) -> None:
         _kind_known(self.kind, "described")
@@ -209,37 +219,40 @@ class Described:
 class Slot:
     """One detail of a request.
 
-    ``kind``: of its value. ``ask``: the agent's questions. ``draw``: where its value comes from; None: any of the kind.
-    ``phrase``: how the value stands in a clause; ``say``: the user's answers; ``change``: what a user says who wants
-    another value now (none: only which of their own records it is). ``described``: how users speak of it who do not
-    have it at hand.
-
     How a question for it is known in any agent's words: it asks for one of the ``noun`` s (default: the slot's name) or
-    is one of ``ask``; or else it has a match of the regular expression ``asked``. ``cue`` and ``after``: regular
-    expressions for what stands right before or behind the value, where several slots have the same kind; ``strict``:
-    it counts only so, or as the answer to a question. ``guess``: what a careless agent takes for granted (default: any
-    of a short list of values). ``wrong``: users may get it wrong at first, and tell what is somebody else's.
-
-    ``weighed``: whether a proposal with another value is not what the user wants; not so for what proposals may leave
-    out or replace, such as the flight that is to be changed.
+    is one of ``ask``; or else it has a match of the regular expression ``asked``.
     """
 
     name: str
     kind: ValueKind | BuiltInKind
+    """Of its value."""
     ask: Texts
+    """The agent's questions."""
     phrase: str = "{}"
+    """How the value stands in a clause."""
     say: Texts = ("{}.", "It's {}.", "{}, please.")
+    """The user's answers."""
     change: Texts = ()
+    """What a user says who wants another value now (none: only which of their own records it is)."""
     draw: Draw | None = None
+    """Where its value comes from; None: any of the kind."""
     described: Described | None = None
+    """How users speak of it who do not have it at hand."""
     noun: Texts = ()
     asked: str = ""
     cue: str | None = None
+    """A regular expression for what stands right before the value, where several slots have the same kind."""
     after: str | None = None
+    """A regular expression for what stands right behind the value."""
     strict: bool = False
+    """It counts only with ``cue`` or ``after``, or as the answer to a question."""
     guess: tuple[Any, ...] = ()
+    """What a careless agent takes for granted (default: any of a short list of values)."""
     weighed: bool = True
+    """Whether a proposal with another value is not what the user wants; not so for what proposals may leave out or
+    replace, such as the flight that is to be changed."""
     wrong: bool = False
+    """Users may get it wrong at first, and tell what is somebody else's."""
 
     def __post_init__(self) -> None:
         where = f"slot {self.name}"
@@ -261,26 +274,28 @@ PlanFunction = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Intent:
-    """One thing that users ask for; ``intent`` makes one of a plan.
-
-    ``says``: clauses that follow "I want to"; each may leave out slots that are told later. ``slots``: in the order in
-    which they are told. ``share``: its weight among first requests. ``because``: sentences that a talkative user adds.
-    ``heard``: a regular expression by which either side knows the intent in the other's words; empty: by the words of
-    ``says``. ``told``: the clause for a language model that plays the user, where it should say more than the fullest
-    of ``says``. ``forbidden``: whether the policy has nothing but refusals for it. ``plan``: how the policy serves it,
-    see ``Plan``. ``trouble``: what the user's own device must show in the end, for requests that are over once it does.
-    """
+    """One thing that users ask for; ``intent`` makes one of a plan."""
 
     name: str
     plan: PlanFunction
+    """How the policy serves it, see ``Plan``."""
     says: tuple[str, ...]
+    """Clauses that follow "I want to"; each may leave out slots that are told later."""
     slots: tuple[Slot, ...] = ()
+    """In the order in which they are told."""
     share: float = 1.0
+    """Its weight among first requests."""
     because: tuple[str, ...] = ()
+    """Sentences that a talkative user adds."""
     heard: str = ""
+    """A regular expression by which either side knows the intent in the other's words; empty: by the words of
+    ``says``."""
     told: str = ""
+    """The clause for a language model that plays the user, where it should say more than the fullest of ``says``."""
     forbidden: bool = False
+    """Whether the policy has nothing but refusals for it."""
     trouble: Trouble | None = None
+    """What the user's own device must show in the end, for requests that are over once it does."""
 
     def __post_init__(self) -> None:
         where = f"intent {self.name}"
@@ -293,19 +308,19 @@ class Intent:
         _checked(self.heard, f"{where}: heard")
         if wrong := [slot for slot in self.slots if not isinstance(slot, Slot)]:
             raise ConfigError(f"{where}: slots: {wrong[0]!r} is no Slot")
-        known = [slot.name for slot in self.slots]
-        if twice := {name for name in known if known.count(name) > 1}:
+        slot_names = [slot.name for slot in self.slots]
+        if twice := {name for name in slot_names if slot_names.count(name) > 1}:
             raise ConfigError(f"{where}: slots: {min(twice)} is there twice")
         for clause in (*self.says, self.told):
             for place, _ in PLACE.findall(clause):
-                if place not in known:
-                    hint = one_of_them(place, known)
+                if place not in slot_names:
+                    hint = one_of_them(place, slot_names)
                     raise ConfigError(f"{where}: says: {clause!r} speaks of {place!r}, which is no slot of it{hint}")
 
     def always_says(self, slot: str) -> bool:
         """Whether a user who says the whole request names this slot: the clauses with the most slots all have it."""
         places = [{place for place, _ in PLACE.findall(clause)} for clause in self.says]
-        return all(slot in found for found in places if len(found) == max(map(len, places)))
+        return all(slot in named for named in places if len(named) == max(map(len, places)))
 
 
 def intent(
@@ -332,22 +347,23 @@ def intent(
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact by which users are identified: an argument of the tool that does it.
-
-    ``field``: of the user's record (default: the same name), such as "address.zip" for a field within one. A value that
-    is an object, such as a name with its parts, gives the tool an argument for each of its fields. ``wrong``: users may
-    get it wrong at first. ``noun`` and ``asked``: as for slots; ``cue``: what must stand before it where it was not
-    asked for. ``tells``: a sentence that gives it.
-    """
+    """A fact by which users are identified: an argument of the tool that does it."""
 
     name: str
     kind: ValueKind | BuiltInKind
     tells: str
+    """A sentence that gives it."""
     field: str = ""
+    """Of the user's record (default: the same name), such as "address.zip" for a field within one. A value that is an
+    object, such as a name with its parts, gives the tool an argument for each of its fields."""
     wrong: bool = False
+    """Users may get it wrong at first."""
     noun: Texts = ()
+    """As for slots."""
     asked: str = ""
+    """As for slots."""
     cue: str | None = None
+    """What must stand before it where it was not asked for."""
 
     def __post_init__(self) -> None:
         _kind_known(self.kind, f"fact {self.name}")
@@ -358,31 +374,32 @@ class Fact:
 
     def of(self, user: Mapping[str, Any]) -> Any:
         """The fact from a user's record. KeyError with the field that it lacks."""
-        found: Any = user
+        value: Any = user
         for part in (self.field or self.name).split("."):
-            if not isinstance(found, Mapping) or part not in found:
+            if not isinstance(value, Mapping) or part not in value:
                 raise KeyError(part)
-            found = found[part]
-        return found
+            value = value[part]
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """How users are identified: ``tool``, with the facts as arguments, finds the user in ``table``. It answers with the
-    user's record, or with nothing but the user's id.
-
-    An empty ``tool``: they are taken at their word, and what a plan knows of them are the facts, ``key`` among them.
-    ``key``: the field with their id, by which records belong to them. ``ask`` and ``retry``: the agent's questions, at
-    first and when nobody was found. ``say``: the user's answers, each with all facts.
-    """
+    """How users are identified."""
 
     tool: str
+    """Finds the user in ``table``, with the facts as arguments. It answers with the user's record, or with nothing but
+    the user's id. Empty: users are taken at their word, and what a plan knows of them are the facts, ``key`` among
+    them."""
     table: str
     key: str
+    """The field with their id, by which records belong to them."""
     facts: tuple[Fact, ...]
     ask: Texts
+    """The agent's questions at first."""
     say: Texts
+    """The user's answers, each with all facts."""
     retry: Texts = ("I could not find you by these details. Could you check them, please?",)
+    """The agent's questions when nobody was found."""
 
     def __post_init__(self) -> None:
         if not self.facts:
@@ -396,10 +413,10 @@ class Identity:
 
     def arguments(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """The tool's arguments."""
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for name, value in facts.items():
-            found |= value if isinstance(value, Mapping) else {name: value}
-        return found
+            arguments |= value if isinstance(value, Mapping) else {name: value}
+        return arguments
 
     def found(self, answer: Any) -> Mapping[str, Any]:
         """What the tool's answer tells of the user."""
@@ -409,9 +426,10 @@ class Identity:
 @dataclass(frozen=True)
 class Remedy:
     """What an agent does by itself where tools refuse to work for the time being: it calls ``tool``, without arguments,
-    and then tries again. ``refused``: a regular expression of what they answer then."""
+    and then tries again."""
 
     refused: str
+    """A regular expression of what they answer then."""
     tool: str
 
     def __post_init__(self) -> None:

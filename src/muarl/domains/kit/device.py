@@ -37,19 +37,19 @@ OVER = "over"
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One thing that users do, or look at, when they are asked to.
-
-    ``says``: the agent's words. ``calls``: the user's tools for it, in order; none: to see whether the trouble is over.
-    ``sets``: facts that hold then. ``look``: a tool that shows whether they hold already, for tools that only turn a
-    switch over. ``heard``: a regular expression by which it is known in any agent's words; empty: by ``says``.
-    """
+    """One thing that users do, or look at, when they are asked to."""
 
     name: str
     says: str | Sequence[str] = ()
+    """The agent's words."""
     calls: Sequence[UserCall] = ()
+    """The user's tools for it, in order; none: to see whether the trouble is over."""
     sets: Facts = field(default_factory=dict)
+    """Facts that hold then."""
     look: str = ""
+    """A tool that shows whether they hold already, for tools that only turn a switch over."""
     heard: str = ""
+    """A regular expression by which it is known in any agent's words; empty: by ``says``."""
 
     def __post_init__(self) -> None:
         if self.heard and (problem := problem_of(self.heard)) is not None:
@@ -69,18 +69,18 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """What users have at hand.
-
-    ``read``: the facts in the answer of one of its tools. ``words``: by fact, how users tell its values. ``steps``:
-    what users may be asked to do; ``hear``: where patterns do not do, a function that finds the steps that an agent's
-    words ask for. ``given``: initial actions by which it becomes that of the user whose record it is given.
-    """
+    """What users have at hand."""
 
     read: Callable[[str], Facts]
+    """The facts in the answer of one of its tools."""
     words: Mapping[str, Mapping[str, str]]
+    """By fact, how users tell its values."""
     steps: Sequence[Step] = ()
+    """What users may be asked to do."""
     hear: Callable[[str], Sequence[Step]] | None = None
+    """Where patterns do not do, a function that finds the steps that an agent's words ask for."""
     given: Callable[[Any], Sequence[InitialCall]] | None = None
+    """Initial actions by which it becomes that of the user whose record it is given."""
 
     def asked(self, text: str) -> list[Step]:
         """The steps that an agent's words ask for."""
@@ -92,12 +92,12 @@ class Device:
 
     def told(self, text: str) -> dict[str, str]:
         """The facts that a user's words tell."""
-        known = {word.lower(): (name, value) for name, words in self.words.items() for value, word in words.items()}
-        longest = sorted(known, key=len, reverse=True)
+        by_word = {word.lower(): (name, value) for name, words in self.words.items() for value, word in words.items()}
+        longest = sorted(by_word, key=len, reverse=True)
         if not longest:
             return {}
-        found = re.findall("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest), text.lower())
-        return dict(known[word] for word in found)
+        mentioned = re.findall("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in longest), text.lower())
+        return dict(by_word[word] for word in mentioned)
 
     def report(self, facts: Facts, *, over: bool) -> dict[str, Any]:
         """What plans get of a step: all facts by name, "" for those that were not told."""
@@ -106,26 +106,27 @@ class Device:
 
 @dataclass(frozen=True)
 class Broken:
-    """What is wrong in one task. ``initial_actions`` break it. ``checks``: given the values of the request's slots, the
-    assertions that hold when it was dealt with rightly. ``names``: what reports call it."""
+    """What is wrong in one task."""
 
     initial_actions: Sequence[InitialCall]
+    """Break it."""
     checks: Callable[[Mapping[str, Any]], Sequence[InitialCall]]
+    """Given the values of the request's slots, the assertions that hold when it was dealt with rightly."""
     names: Sequence[str] = ()
+    """What reports call it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """What a request is about that ends once the user's device shows it.
-
-    ``shown_by``: the user's tool that shows whether it is over; ``over``: says so of its facts. ``breaks``: draws what
-    is wrong, given chance, what draws may look at (``declaration.Drawn``), the split, and whether the agent can end it;
-    None where the request has no place for it.
-    """
+    """What a request is about that ends once the user's device shows it."""
 
     shown_by: str
+    """The user's tool that shows whether it is over."""
     over: Callable[[Facts], bool]
+    """Says from that tool's facts whether it is over."""
     breaks: Callable[[random.Random, Any, str, bool], Broken | None]
+    """Draws what is wrong, given chance, what draws may look at (``declaration.Drawn``), the split, and whether the
+    agent can end it; None where the request has no place for it."""
 
 
 CallUser = Callable[[str, Mapping[str, Any]], str]

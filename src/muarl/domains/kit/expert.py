@@ -82,10 +82,10 @@ class ServiceExpert(ScriptedExpert[Request]):
         if frame is not None and self._answers(frame, text, waiting):
             self._update(frame, text, waiting)
             return
-        known = self._known()
+        before = self._known()
         for intent, part in reading.parts(self._service, text, idle=was_idle):
             self._hear_part(intent, part, waiting)
-        presses = self._needs_approval and waiting == "confirm" and self._known() == known  # and it was no yes
+        presses = self._needs_approval and waiting == "confirm" and self._known() == before  # and it was no yes
         if presses:
             self._told.append(templates.pick(self._rng, templates.NOT_ALONE))
         if was_idle and len(self._frames) > 1 and self._has("forget_second"):
@@ -174,8 +174,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         elif move is not None and move.kind == "write":
             self._written(message, move)
         elif move is not None and not self._was_wrong:
-            found = None if message.error else self._service.read(move.tool, message.content or "")
-            self._seen[call_key(move.tool, move.arguments)] = found
+            answer = None if message.error else self._service.read(move.tool, message.content or "")
+            self._seen[call_key(move.tool, move.arguments)] = answer
 
     def _system_failed(self, call: ToolCall, move: Move | None, message: Message) -> bool:
         """Take in an answer that is no answer of the tool's; False for one that is."""
@@ -192,12 +192,12 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _find_out(self, call: ToolCall, message: Message) -> None:
         """Whether a write was carried out, by a look-up that was made anew."""
-        found = None if message.error else self._service.read(call.name, message.content or "")
-        if not self._coping.learn(found):
+        answer = None if message.error else self._service.read(call.name, message.content or "")
+        if not self._coping.learn(answer):
             return
         self._coping.tries = 0
         frame = self._frames[0]
-        frame.written.append(found)  # as like the write's own answer as anything that is known
+        frame.written.append(answer)  # as like the write's own answer as anything that is known
         frame.unsure = True
         self._forget()
         self._told.append(templates.pick(self._rng, templates.TROUBLE))
@@ -206,10 +206,10 @@ class ServiceExpert(ScriptedExpert[Request]):
         if self._was_wrong:
             return
         if not message.error:
-            found = self._service.read(call.name, message.content or "")
-            self._whose = call.name, call.arguments, found
+            answer = self._service.read(call.name, message.content or "")
+            self._whose = call.name, call.arguments, answer
             identity, name = self._service.identity, self._facts.get("name")
-            self._caller = {**self._facts, **(identity.found(found) if identity else {})}
+            self._caller = {**self._facts, **(identity.found(answer) if identity else {})}
             template = templates.pick(self._rng, templates.THANKS)
             self._told.append(template.format(name.split(" ")[0]) if isinstance(name, str) else "")
         else:
@@ -240,10 +240,10 @@ class ServiceExpert(ScriptedExpert[Request]):
     # what goes out
 
     def _say(self, text: str, waiting: str = "") -> Message:
-        told, self._told = [t for t in self._told if t], []
+        sentences, self._told = [t for t in self._told if t], []
         if waiting == "confirm":
             self._proposed = text
-        return super()._say(" ".join([*told, text]), waiting)
+        return super()._say(" ".join([*sentences, text]), waiting)
 
     def _do(self, name: str, arguments: Mapping[str, Any], move: Move | None = None) -> Message:
         """Call a tool for a move, None to find out who is calling."""
@@ -291,8 +291,8 @@ class ServiceExpert(ScriptedExpert[Request]):
         """The next step with a call that the system has failed. None where it is put off, and others come first."""
         coping = self._coping
         if coping.again is not None:
-            (wanted, self._move), coping.again = coping.again, None
-            return self._call(wanted.name, **wanted.arguments)
+            (pending_call, self._move), coping.again = coping.again, None
+            return self._call(pending_call.name, **pending_call.arguments)
         if coping.doubt is not None:
             tool, arguments, _ = coping.doubt.looks[0]
             return self._call(tool, **arguments)
@@ -324,11 +324,11 @@ class ServiceExpert(ScriptedExpert[Request]):
         if self._failed >= ATTEMPTS:
             return self._say(templates.pick(self._rng, templates.UNIDENTIFIED))
         if all(fact.name in self._facts for fact in identity.facts):
-            known = {fact.name: self._facts[fact.name] for fact in identity.facts}
+            facts = {fact.name: self._facts[fact.name] for fact in identity.facts}
             if not identity.tool:
-                self._caller = known
+                self._caller = facts
                 return None
-            return self._do(identity.tool, self._with_errors(identity.arguments(known)))
+            return self._do(identity.tool, self._with_errors(identity.arguments(facts)))
         asked = several(identity.retry if self._failed else identity.ask)
         return self._say(templates.pick(self._rng, asked), "identity")
 
@@ -407,9 +407,9 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _goes_on(self, frame: Request, move: Move) -> bool:
         """Whether the colleague is not asked: there was a no before, or the expert's error is to do without."""
-        known = self._declined.get(call_key(move.tool, move.arguments))
-        if known is not None:
-            frame.written.append(known)
+        answer = self._declined.get(call_key(move.tool, move.arguments))
+        if answer is not None:
+            frame.written.append(answer)
             return True
         if frame.alone is None:
             frame.alone = self._has("skip_approval")

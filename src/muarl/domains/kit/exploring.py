@@ -36,40 +36,45 @@ _PAID_BACK = re.compile(r"\brefund|\b(?:pay|paid|get|given?) (?:you )?back\b", r
 
 @dataclass
 class WrittenWords:
-    """What an intent's plan has users told of a writing tool. ``unasked``: whether it was ever called without a
-    proposal before it. ``calls``: how often it was called; ``priced``: how many of the proposals named a sum of money
-    in each wording, and ``news``, how many one that was news to the user. ``done``: what is said once it is done;
-    ``silent``: whether a request ever ended without such words."""
+    """What an intent's plan has users told of a writing tool."""
 
     unasked: bool = False
+    """Whether it was ever called without a proposal before it."""
     calls: int = 0
+    """How often it was called."""
     priced: int = 0
+    """How many of the proposals named a sum of money in each wording."""
     news: int = 0
+    """How many proposals named a sum that was news to the user."""
     silent: bool = False
+    """Whether a request ever ended without the words of ``done``."""
     done: set[str] = field(default_factory=set)
+    """What is said once it is done."""
 
 
 @dataclass
 class Explored:
-    """What trial runs have shown of one intent's plan.
-
-    ``notes``: its rules, in its order, and texts. ``ends``: the kinds of end that were reached, other than "missing".
-    ``reads`` and ``writes``: the tools that it calls. ``sources``: by writing tool and argument, where the value always
-    came from: (slot, "") for what the user said, (slot, field) for a field of the record that it was drawn from.
-    ``problems``: what went wrong in it: bugs of its own, and writes of its that failed. ``missing``: errors of look-ups
-    by which it came to nothing, as they do where a user speaks of what is not there.
-    ``steps``: whether the user takes any with tools of their own. ``words``: by writing tool what is said of it.
-    """
+    """What trial runs have shown of one intent's plan."""
 
     notes: Notes = field(default_factory=Notes)
+    """Its rules, in its order, and texts."""
     ends: set[str] = field(default_factory=set)
+    """The kinds of end that were reached, other than "missing"."""
     reads: set[str] = field(default_factory=set)
+    """The reading tools that it calls."""
     writes: set[str] = field(default_factory=set)
+    """The writing tools that it calls."""
     sources: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
+    """By writing tool and argument, where the value always came from: (slot, "") for what the user said, (slot, field)
+    for a field of the record that it was drawn from."""
     problems: list[str] = field(default_factory=list)
+    """What went wrong in it: bugs of its own, and writes of its that failed."""
     missing: list[str] = field(default_factory=list)
+    """Errors of look-ups by which it came to nothing, as they do where a user speaks of what is not there."""
     steps: bool = False
+    """Whether the user takes any with tools of their own."""
     words: dict[str, WrittenWords] = field(default_factory=dict)
+    """By writing tool what is said of it."""
 
     @property
     def rules(self) -> list[Rule]:
@@ -81,22 +86,22 @@ class Explored:
         """All tools that it calls."""
         return self.reads | self.writes
 
-    def may_end(self, wanted: str) -> bool:
+    def may_end(self, ending: str) -> bool:
         """Whether it may end as wanted: "done", "refuse", "transfer", "unavailable"."""
-        if wanted == "done":
+        if ending == "done":
             return not self.ends.isdisjoint(("done", "answer"))
-        return any(rule.kind == wanted for rule in self.rules)
+        return any(rule.kind == ending for rule in self.rules)
 
     def argument_sources(self, tool: str) -> dict[str, tuple[str, str]]:
         """By argument of a writing tool where its value comes from, as in ``sources``: one place where there is any."""
-        found = {argument: places for (name, argument), places in self.sources.items() if name == tool and places}
-        return {argument: min(places, key=lambda place: (place[1], place[0])) for argument, places in found.items()}
+        sources = {argument: places for (name, argument), places in self.sources.items() if name == tool and places}
+        return {argument: min(places, key=lambda place: (place[1], place[0])) for argument, places in sources.items()}
 
 
 @lru_cache(maxsize=64)
 def explored(worlds: Worlds) -> Mapping[str, Explored]:
     """What trial runs show of each intent, the same every time."""
-    found = {intent.name: Explored() for intent in worlds.service.intents}
+    explorations = {intent.name: Explored() for intent in worlds.service.intents}
     for number in range(WORLDS):
         rng = random.Random(f"{worlds.service.name} exploring {number}")
         world = worlds.world("train", 0, number * SMALL.tasks_per_world, 0, SMALL)
@@ -109,8 +114,8 @@ def explored(worlds: Worlds) -> Mapping[str, Explored]:
                     continue
                 if goal is not None and source.break_device(intent.name, goal, solvable=request % 3 != 0):
                     _check_read(worlds.service, intent.name, source.user, goal)
-                    _run(worlds, found[intent.name], source, intent.name, goal)
-    return found
+                    _run(worlds, explorations[intent.name], source, intent.name, goal)
+    return explorations
 
 
 def _check_read(service: Service, intent: str, user: Mapping[str, Any], goal: Mapping[str, Any]) -> None:
@@ -130,44 +135,45 @@ def _check_read(service: Service, intent: str, user: Mapping[str, Any], goal: Ma
             )
 
 
-def _run(worlds: Worlds, found: Explored, source: RequestSource, intent: str, goal: Mapping[str, Any]) -> None:
+def _run(worlds: Worlds, exploration: Explored, source: RequestSource, intent: str, goal: Mapping[str, Any]) -> None:
     """Run one request twice: with its conditions passed over, and as it stands."""
     slots, described = split(goal)
-    for notes in (found.notes, None):
+    for notes in (exploration.notes, None):
         request = Request(intent, {k: v for k, v in slots.items() if k not in described}, dict(described))
         try:
             outcome = gold.run(
-                worlds.service, partial(source.domain.world, source.task), source.shown, request, notes=notes
+                worlds.service, partial(source.domain.world, source.task), source.user_facts, request, notes=notes
             )
         except (Infeasible, OwnCodeError, LookupError) as problem:
-            if notes is None and str(problem) not in found.problems:
-                found.problems.append(str(problem))  # past a condition that should have ended it, it may well stumble
+            if notes is None and str(problem) not in exploration.problems:
+                # past a condition that should have ended it, it may well stumble
+                exploration.problems.append(str(problem))
             continue
         finally:
-            found.reads |= {looked_up(key)[0] for key in request.looked}
-            found.steps = found.steps or bool(request.reported)
+            exploration.reads |= {looked_up(key)[0] for key in request.looked}
+            exploration.steps = exploration.steps or bool(request.reported)
         if outcome.kind == "missing":
-            found.missing += [outcome.error] if outcome.error not in found.missing else []
+            exploration.missing += [outcome.error] if outcome.error not in exploration.missing else []
         else:
-            found.ends.add(outcome.kind)
-        found.writes |= {a.name for a in outcome.actions if _writes(worlds, a)}
+            exploration.ends.add(outcome.kind)
+        exploration.writes |= {a.name for a in outcome.actions if _writes(worlds, a)}
         records = known_rows(source, intent, goal)
-        known = _numbers_in([slots, *(r for s, r in records.items() if _is_own(worlds, s))])
-        _note_words(found, worlds.service, intent, known, outcome, as_it_stands=notes is None)
+        numbers = _numbers_in([slots, *(r for s, r in records.items() if _is_own(worlds, s))])
+        _note_words(exploration, worlds.service, intent, numbers, outcome, as_it_stands=notes is None)
         if notes is None:
-            _note_sources(found, worlds, outcome, slots, records)
+            _note_sources(exploration, worlds, outcome, slots, records)
 
 
 def _note_words(
-    found: Explored,
+    exploration: Explored,
     service: Service,
     intent: str,
-    known: set[float],
+    numbers: set[float],
     outcome: gold.RequestOutcome,
     *,
     as_it_stands: bool,
 ) -> None:
-    """Note what is said before and after each write. ``known``: numbers that the user has named, or that stand in the
+    """Note what is said before and after each write. ``numbers``: those that the user has named, or that stand in the
     records which they speak of. ``as_it_stands``: no condition was passed over."""
     sums: list[set[float]] | None = None
     for move in outcome.writes:
@@ -177,16 +183,16 @@ def _note_words(
                 sums = [_sums(fill(text, move.known, spoken)) for text in move.texts]
             except LookupError:  # past a condition that should have ended it
                 sums = []
-        words = found.words.setdefault(move.tool, WrittenWords())
+        words = exploration.words.setdefault(move.tool, WrittenWords())
         words.unasked = words.unasked or sums is None
         words.calls += 1
         words.priced += bool(sums) and all(sums or ())
-        words.news += any(found - known for found in sums or ())
+        words.news += any(total - numbers for total in sums or ())
         if as_it_stands:
             ending = outcome.ending
-            told = ending.texts if ending is not None and ending.kind in ("finished", "answer") else ()
-            words.done.update(told)
-            words.silent = words.silent or not told
+            texts = ending.texts if ending is not None and ending.kind in ("finished", "answer") else ()
+            words.done.update(texts)
+            words.silent = words.silent or not texts
 
 
 def _sums(text: str) -> set[float]:
@@ -220,7 +226,7 @@ def _writes(worlds: Worlds, action: Action) -> bool:
 
 
 def _note_sources(
-    found: Explored,
+    exploration: Explored,
     worlds: Worlds,
     outcome: gold.RequestOutcome,
     slots: Mapping[str, Any],
@@ -235,5 +241,5 @@ def _note_sources(
             continue
         for argument, value in spelled_out(action.arguments).items():
             equal = {place for place, there in places.items() if there == value and type(there) is type(value)}
-            known = found.sources.setdefault((action.name, argument), equal)
-            found.sources[action.name, argument] = known & equal
+            sources = exploration.sources.setdefault((action.name, argument), equal)
+            exploration.sources[action.name, argument] = sources & equal

@@ -27,24 +27,29 @@ MAX_MOVES = 40
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """How a request ends. ``kind``: "done", "refuse", "transfer", "unavailable", "answer", "missing", or "declined" (by
-    the colleague who was asked for approval). ``rule``: the text of the rule that decided it. ``told``: what the user
-    must be told. ``looked``: how many of its look-ups are among the actions. ``error``: of the last look-up that
-    failed. ``unasked``: how many actions come before the first one that is proposed. ``writes``: the writes that went
-    through; ``ending``: the move that it ended with."""
+    """How a request ends."""
 
     kind: str
+    """"done", "refuse", "transfer", "unavailable", "answer", "missing", or "declined" (by the colleague who was asked
+    for approval)."""
     rule: str = ""
+    """The text of the rule that decided it."""
     slot: str = ""
     options: tuple[Any, ...] | None = ()
     actions: list[Action] = field(default_factory=list)
-    told: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    """What the user must be told."""
     summary: str = ""
     looked: int = 0
+    """How many of its look-ups are among the actions."""
     error: str = ""
+    """Of the last look-up that failed."""
     unasked: int | None = None
+    """How many actions come before the first one that is proposed."""
     writes: list[Move] = field(default_factory=list)
+    """The writes that went through."""
     ending: Move | None = None
+    """The move that it ended with."""
 
     @property
     def dropped(self) -> RequestOutcome:
@@ -57,16 +62,16 @@ def run(
     open_world: Callable[[], World],
     user: Mapping[str, Any],
     request: Request,
-    known: dict[str, Any] | None = None,
+    answers: dict[str, Any] | None = None,
     notes: Notes | None = None,
 ) -> RequestOutcome:
     """Serve one request in a world, which its writes change. Infeasible, with the error, if a write fails; ConfigError
     for a call that no world would take.
 
-    ``known``: results of look-ups in the world as it is before any write, which are added to. ``open_world`` is called
-    when something is to be done that they do not answer. ``notes``: see ``next_move``.
+    ``answers``: results of look-ups in the world as it is before any write, which are added to. ``open_world`` is
+    called when something is to be done that they do not answer. ``notes``: see ``next_move``.
     """
-    seen = {} if known is None else known
+    seen = {} if answers is None else answers
     world: World | None = None
     outcome = RequestOutcome("done")
     intent = service.intent(request.intent)
@@ -149,7 +154,7 @@ def _ended(service: Service, request: Request, move: Move, outcome: RequestOutco
     outcome.rule = move.slot or next(iter(move.texts), "")
     spoken = service.spoken(request.intent, move.known)
     if move.kind == "answer":
-        outcome.told = tuple(fill(text, move.known, spoken) for text in move.tell)
+        outcome.answers = tuple(fill(text, move.known, spoken) for text in move.tell)
     elif move.kind == "transfer":
         outcome.summary = fill(move.texts[0], move.known, spoken)
     return outcome
@@ -162,15 +167,15 @@ def _called(
 
     ``by_policy``: no refusal was passed over on the way to it.
     """
-    wanted = "write" if move.kind == "write" else "read"
+    needed_kind = "write" if move.kind == "write" else "read"
     kinds = service.tool_kinds
-    if kinds.get(move.tool) != wanted:
-        there = [name for name, kind in kinds.items() if kind == wanted]
-        mend = _MENDS.get((wanted, kinds.get(move.tool, "")), "").format(move.tool)
+    if kinds.get(move.tool) != needed_kind:
+        there = [name for name, kind in kinds.items() if kind == needed_kind]
+        mend = _MENDS.get((needed_kind, kinds.get(move.tool, "")), "").format(move.tool)
         hint = mend if move.tool in kinds else nearest(move.tool, there)
         raise ConfigError(
-            f"{service.name}: intent {intent}: its plan calls {move.tool}, which is not a tool that {wanted}s; those "
-            f"of the domain are {', '.join(there)}{hint}{move.place}"
+            f"{service.name}: intent {intent}: its plan calls {move.tool}, which is not a tool that {needed_kind}s; "
+            f"those of the domain are {', '.join(there)}{hint}{move.place}"
         )
     result, before = tried(service, world, move)
     outcome.actions += before
@@ -191,12 +196,12 @@ _MENDS = {
 def _unknown_argument(world: World, move: Move) -> str:
     """What a call says that the tool has no argument for, with what was probably meant; empty if nothing."""
     spec = next((spec for spec in world.domain.tool_specs() if spec.name == move.tool), None)
-    known = [] if spec is None else list(spec.parameters.get("properties", {}))
-    unknown = next((name for name in move.arguments if name not in known), None)
+    arguments = [] if spec is None else list(spec.parameters.get("properties", {}))
+    unknown = next((name for name in move.arguments if name not in arguments), None)
     if spec is None or unknown is None:
         return ""
-    free = [name for name in known if name not in move.arguments]
-    takes = f"it takes {', '.join(known)}" if known else "it takes none"
+    free = [name for name in arguments if name not in move.arguments]
+    takes = f"it takes {', '.join(arguments)}" if arguments else "it takes none"
     return f"{move.tool} has no argument {unknown!r}; {takes}{nearest(unknown, free)}"
 
 

@@ -14,9 +14,9 @@ from muarl.domains.authoring import nearest
 _KIT = str(Path(__file__).parent)
 
 
-def one_of_them(name: str, known: Iterable[str]) -> str:
+def one_of_them(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, else all of them."""
-    there = list(known)
+    there = list(names)
     return nearest(name, there) or (f"; there are {', '.join(there)}" if there else "; there are none")
 
 

@@ -19,28 +19,28 @@ ENDS = ("refuse", "transfer", "unavailable", "declined")
 
 @dataclass(slots=True)
 class Request:
-    """One request as far as it is known: its intent, its slots, descriptions of records, and what has been done.
-
-    ``looked``: results of look-ups that it went by, which stay as they were when it has written. ``written``: results
-    of its writes, in order, those that were refused as ``Refused``; ``reported``: what the user told of each step.
-    ``over``: conditions that refuse are passed over, ``alone``: nobody is asked for approval (an expert with errors;
-    None: not decided yet). ``others``: the user says that it is about somebody else's things. ``unsure``: the result of
-    a write is not known, only that it was carried out. ``put_off``: the system failed at it, and others were served
-    first.
-    """
+    """One request as far as it is known: its intent, its slots, descriptions of records, and what has been done."""
 
     intent: str
     slots: dict[str, Any] = field(default_factory=dict)
     described: dict[str, str] = field(default_factory=dict)
     confirmed: bool = False
     looked: dict[str, Any] = field(default_factory=dict)
+    """Results of look-ups that it went by, which stay as they were when it has written."""
     written: list[Any] = field(default_factory=list)
+    """Results of its writes, in order, those that were refused as ``Refused``."""
     reported: list[dict[str, Any]] = field(default_factory=list)
+    """What the user told of each step."""
     over: bool = False
+    """Conditions that refuse are passed over."""
     alone: bool | None = None
+    """Nobody is asked for approval (an expert with errors; None: not decided yet)."""
     others: bool = False
+    """The user says that it is about somebody else's things."""
     unsure: bool = False
+    """The result of a write is not known, only that it was carried out."""
     put_off: bool = False
+    """The system failed at it, and others were served first."""
 
     def forget_refusals(self) -> None:
         """Try again what was refused: something about the request has changed."""
@@ -57,38 +57,45 @@ class Refused(str):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is to be done next. ``kind``: "ask" (``slot``), "call" (``tool``, ``arguments``), "missing" (there is no
-    such record: ``slot``), "refuse", "transfer", "unavailable" (``slot``, ``options``; None: any other value may do),
-    "answer", "write" (``tool``, ``arguments``; without ``texts`` it needs no yes of its own),
-    "instruct" (the user takes ``step``), "finished", or "declined" (by the colleague who was asked). ``texts``:
-    wordings of what is said. ``known``: what they are filled from. ``tell``: what an answer must hold.
-    ``conditional``: whether it hangs on a condition that an expert may ignore. ``fails``: see ``Plan.write``.
-    ``place``: of a call, its line. ``limit``: of a write that asks the colleague, why the agent may not go on alone."""
+    """What is to be done next."""
 
     kind: MoveKind
+    """"ask" (``slot``), "call" (``tool``, ``arguments``), "missing" (there is no such record: ``slot``), "refuse",
+    "transfer", "unavailable" (``slot``, ``options``; None: any other value may do), "answer", "write" (``tool``,
+    ``arguments``; without ``texts`` it needs no yes of its own), "instruct" (the user takes ``step``), "finished", or
+    "declined" (by the colleague who was asked)."""
     known: Mapping[str, Any]
+    """What ``texts`` are filled from."""
     slot: str = ""
     tool: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
+    """Wordings of what is said."""
     tell: tuple[str, ...] = ()
+    """What an answer must hold."""
     options: tuple[Any, ...] | None = ()
     conditional: bool = False
+    """Whether it hangs on a condition that an expert may ignore."""
     fails: str = ""
+    """See ``Plan.write``."""
     place: str = field(default="", compare=False, repr=False)
+    """Of a call, its line."""
     step: Step | None = None
     limit: Limit | None = field(default=None, compare=False, repr=False)
+    """Of a write that asks the colleague, why the agent may not go on alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A place where a plan may end otherwise than by serving the request. ``text``: what it says there, or the slot
-    that is to be chosen anew. ``numbers``: of the policy's rules that it keeps. ``place``: of its line, "FILE:LINE"."""
+    """A place where a plan may end otherwise than by serving the request."""
 
     kind: MoveKind
     text: str
+    """What it says there, or the slot that is to be chosen anew."""
     numbers: tuple[str, ...] = field(default=(), compare=False)
+    """Of the policy's rules that it keeps."""
     place: str = field(default="", compare=False)
+    """Of its line, "FILE:LINE"."""
 
     def also(self, numbers: tuple[str, ...]) -> Rule:
         """The same, which keeps these rules of the policy, too."""
@@ -97,15 +104,18 @@ class Rule:
 
 @dataclass
 class Notes:
-    """What a trial run meets: ``rules``, which it passes over, and all ``texts`` of the plan;
-    ``proposals``: by writing tool; the ``slots`` that it goes by; ``cited``: writes (``text``: the tool) and answers
-    that keep numbered rules of the policy."""
+    """What a trial run meets."""
 
     rules: list[Rule] = field(default_factory=list)
+    """Which it passes over."""
     texts: list[str] = field(default_factory=list)
+    """All of the plan's."""
     proposals: dict[str, set[str]] = field(default_factory=dict)
+    """By writing tool."""
     slots: set[str] = field(default_factory=set)
+    """That it goes by."""
     cited: list[Rule] = field(default_factory=list)
+    """Writes (``text``: the tool) and answers that keep numbered rules of the policy."""
 
     def add(self, rule: Rule, texts: tuple[str, ...]) -> None:
         """Note a rule, unless it is known; further numbers of one that is are added."""
@@ -122,12 +132,12 @@ class Notes:
         self.texts += [text for text in texts if text not in self.texts]
 
 
-def _merge(known: list[Rule], rule: Rule) -> None:
-    if rule in known:
-        place = known.index(rule)
-        known[place] = known[place].also(rule.numbers)
+def _merge(rules: list[Rule], rule: Rule) -> None:
+    if rule in rules:
+        place = rules.index(rule)
+        rules[place] = rules[place].also(rule.numbers)
     else:
-        known.append(rule)
+        rules.append(rule)
 
 
 Seen = Mapping[str, Any]

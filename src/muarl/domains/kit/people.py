@@ -73,19 +73,18 @@ def made_id(prefix: str, digits: int, *parts: object) -> str:
 
 @dataclass
 class Maker:
-    """What a service makes its world with: chance, a size, and supplies of names and ids that do not repeat.
-
-    ``tiny``: everything comes from the pools. ``allow``: which full names the people that tasks are about may have, and
-    which titles and the like they may name. ``split``: of the tasks that take place in the world; ``size``: the name of
-    its size.
-    """
+    """What a service makes its world with: chance, a size, and supplies of names and ids that do not repeat."""
 
     rng: random.Random
     people: int
     tiny: bool
+    """Everything comes from the pools."""
     allow: Callable[[str, str], bool]
+    """Which full names the people that tasks are about may have, and which titles and the like they may name."""
     split: str = "train"
+    """Of the tasks that take place in the world."""
     size: str = ""
+    """The name of its size."""
     _ids: dict[str, Iterator[str]] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _made: set[tuple[str, str]] = field(default_factory=set)
@@ -119,15 +118,15 @@ class Maker:
     def some(self, label: str, make: Callable[[], str], count: int) -> list[str]:
         """``count`` different titles, file names or whatever ``make`` makes, of which each belongs to one split and has
         not been given before; a few less where there are hardly as many."""
-        found: list[str] = []
+        titles: list[str] = []
         for _ in range(100 * count):
-            if len(found) == count:
+            if len(titles) == count:
                 break
             made = make()
             if (label, made) not in self._made and self.allow(label, made):
                 self._made.add((label, made))
-                found.append(made)
-        return found
+                titles.append(made)
+        return titles
 
     def phone(self) -> str:
         """A telephone number, such as 555-0134-27."""

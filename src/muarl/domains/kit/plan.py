@@ -76,12 +76,12 @@ class Plan:
 
     def pick(self, records: Any, fits: Callable[[Any], Any] | None = None, /, **fields: Any) -> Any:
         """The first of the records whose fields have these values (case does not count) and that ``fits``, or None."""
-        found = (
+        matching = (
             one
             for one in rows(records)
             if all(same(one[name], value) for name, value in fields.items()) and (fits is None or fits(one))
         )
-        return next(found, None)
+        return next(matching, None)
 
     def refuse(self, why: Texts, *, rule: RuleNumbers = None) -> NoReturn:
         """It is against the policy: say why."""
@@ -111,8 +111,8 @@ class Plan:
         ``options``: None where they cannot be told, and any other value may do. ``why``: what is said of it, such as
         "a file {name} already exists"; a whole sentence, with its full stop, is said as it is.
         """
-        given = [] if options is None else plain(list(options))
-        offered = None if options is None else tuple(one for n, one in enumerate(given) if one not in given[:n])
+        values = [] if options is None else plain(list(options))
+        offered = None if options is None else tuple(one for n, one in enumerate(values) if one not in values[:n])
         raise self._run.stop("unavailable", rule, slot=_name(slot), options=offered, texts=several(why))
 
     def unavailable_if(
@@ -244,9 +244,9 @@ class _Run:
     def value(self, name: str) -> Any:
         if self.notes is not None and name in self.slots:
             self.notes.slots.add(name)
-        found = self.known.get(name, _UNKNOWN)
-        if found is not _UNKNOWN:
-            return found
+        value = self.known.get(name, _UNKNOWN)
+        if value is not _UNKNOWN:
+            return value
         if name not in self.slots:
             hint = one_of_them(name, dict.fromkeys([*self.slots, *self.known]))
             raise AttributeError(f"it.{name}: neither a slot of {self.intent.name} nor set before{hint}")
@@ -263,34 +263,34 @@ class _Run:
             if len(ids) != 1:
                 raise self.stop("missing", slot=slot.name)
             return ids[0]
-        given = {argument: self.known["user"][name] for argument, name in how.given.items()}
-        listed = self.look(how.look, given, slot.name)
+        arguments = {argument: self.known["user"][name] for argument, name in how.given.items()}
+        listed = self.look(how.look, arguments, slot.name)
         listed = listed[how.records] if how.records else listed
-        found = [r for r in rows(listed) if how.match in r and same(r[how.match], described)]
-        if len(found) != 1:
+        matching = [r for r in rows(listed) if how.match in r and same(r[how.match], described)]
+        if len(matching) != 1:
             raise self.stop("missing", slot=slot.name)
-        return found[0][how.id]
+        return matching[0][how.id]
 
     def look(
         self, tool: str, arguments: Mapping[str, Any], slot: str = "", *, needed: bool = True, anew: bool = False
     ) -> Any:
-        given = {name: plain(value) for name, value in arguments.items()}
-        called = call_key(tool, given)
+        plain_arguments = {name: plain(value) for name, value in arguments.items()}
+        called = call_key(tool, plain_arguments)
         key = f"{called}{ANEW}{self.writes + self.steps}" if anew else called
         if key not in self.request.looked:
             if called not in self.seen:
-                raise self.stop("call", tool=tool, arguments=given, slot=slot, place=calling_line())
+                raise self.stop("call", tool=tool, arguments=plain_arguments, slot=slot, place=calling_line())
             self.request.looked[key] = self.seen[called]
         result = self.request.looked[key]
         if result is None and needed:
-            raise self.stop("missing", slot=slot or self._source(given))
+            raise self.stop("missing", slot=slot or self._source(plain_arguments))
         return wrapped(result)
 
-    def _source(self, given: Mapping[str, Any]) -> str:
+    def _source(self, arguments: Mapping[str, Any]) -> str:
         """The slot that a look-up's arguments come from."""
         slots = [name for name in self.slots if name in self.known]
-        same = [name for value in given.values() for name in slots if self.known[name] == value]
-        written = json.dumps(given, ensure_ascii=False, default=str)
+        same = [name for value in arguments.values() for name in slots if self.known[name] == value]
+        written = json.dumps(arguments, ensure_ascii=False, default=str)
         within = [
             n for n in slots if isinstance(self.known[n], str) and len(self.known[n]) > 2 and self.known[n] in written
         ]
@@ -345,13 +345,13 @@ class _Run:
 
     def _ask_colleague(self, authority: Authority, limit: Limit, propose: tuple[str, ...]) -> None:
         """Ask for approval; the plan ends here if it is declined."""
-        given = {"action": limit.tool, "record_id": plain(self._at(limit, "record", limit.record))}
+        arguments = {"action": limit.tool, "record_id": plain(self._at(limit, "record", limit.record))}
         if limit.amount:
-            given["amount"] = plain(self._at(limit, "amount", limit.amount))
+            arguments["amount"] = plain(self._at(limit, "amount", limit.amount))
         if self.notes is None:
             self.speak((limit.reason,))
-        given["reason"] = "a trial run" if self.notes is not None else authority.reason(limit, self.known)
-        answer = self._write(REQUEST, given, propose, (), "", limit)
+        arguments["reason"] = "a trial run" if self.notes is not None else authority.reason(limit, self.known)
+        answer = self._write(REQUEST, arguments, propose, (), "", limit)
         if answer["decision"] not in (APPROVED, DECLINED):
             name = authority.colleague.name
             raise ConfigError(f"{self.where}: limit of {limit.tool}: {name} decides nothing: {plain(answer)}")
@@ -374,9 +374,11 @@ class _Run:
             self.notes.hear((*propose, *done))
             self.notes.proposals.setdefault(tool, set()).update(self.propose)
         if number >= len(self.request.written):
-            given = {name: plain(value) for name, value in arguments.items()}
+            plain_arguments = {name: plain(value) for name, value in arguments.items()}
             place = calling_line()
-            raise self.stop("write", tool=tool, arguments=given, texts=propose, fails=fails, place=place, limit=limit)
+            raise self.stop(
+                "write", tool=tool, arguments=plain_arguments, texts=propose, fails=fails, place=place, limit=limit
+            )
         result = wrapped(self.request.written[number])
         if not isinstance(result, Refused):
             self.known["result"] = result

@@ -34,26 +34,33 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class Keeper:
-    """Something declared that keeps a rule. ``where``, ``text``, ``audit``, ``place``: see ``RuleKeeper``. ``met``:
-    whether a task meets it, None where no task can. ``intent``: whose plan it stands in, with the plan's line."""
+    """Something declared that keeps a rule."""
 
     where: str
+    """See ``RuleKeeper``."""
     audit: str | None
+    """See ``RuleKeeper``."""
     met: Callable[[TaskSeen], bool] | None
+    """Whether a task meets it, None where no task can."""
     text: str = ""
+    """See ``RuleKeeper``."""
     intent: str = ""
+    """Whose plan it stands in, with the plan's line."""
     place: str = ""
+    """See ``RuleKeeper``."""
 
 
 @dataclass
 class TaskSeen:
-    """What a task comes to. ``tools``: of its gold actions. ``outside``: only a person can help. ``ends``: how each of
-    its requests ends as it is first asked: (intent, kind, text of the rule)."""
+    """What a task comes to."""
 
     tools: set[str]
+    """Of its gold actions."""
     impostor: bool
     outside: bool = False
+    """Only a person can help."""
     ends: set[tuple[str, str, str]] = field(default_factory=set)
+    """How each of its requests ends as it is first asked: (intent, kind, text of the rule)."""
 
 
 def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
@@ -62,9 +69,9 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
     keepers = declared(maker)
     whole = whole_rules(_policy(maker.service))
     if not keepers:
-        told = f"the policy numbers {len(policy)} rules; no declaration names one (refuse_if(..., rule=10))"
+        unnamed = f"the policy numbers {len(policy)} rules; no declaration names one (refuse_if(..., rule=10))"
         table = RuleTable(tuple(KeptRule(number, whole[number]) for number in policy), 0)
-        return Checked(told if policy else "the policy numbers no rules", rules=table if policy else None)
+        return Checked(unnamed if policy else "the policy numbers no rules", rules=table if policy else None)
     seen = [_seen(maker, task) for task in tasks if _is_of(maker, task)]
     order = [*policy, *(number for number in keepers if number not in policy)]
     rules = tuple(KeptRule(n, whole.get(n, ""), _kept(keepers.get(n, ()), seen)) for n in order)
@@ -79,12 +86,12 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
     ]
     problems += [
         Problem(f"the policy has no rule {number}", keeper.intent or keeper.where, "Correct the number, or the policy")
-        for number, found in keepers.items()
-        for keeper in found[:1]
+        for number, of_number in keepers.items()
+        for keeper in of_number[:1]
         if number not in policy
     ]
-    kept = sum(number in keepers for number in policy)
-    measured = f"{kept} of {len(policy)} numbered rules, {len(seen)} tasks"
+    kept_count = sum(number in keepers for number in policy)
+    measured = f"{kept_count} of {len(policy)} numbered rules, {len(seen)} tasks"
     return Checked(measured, tuple(problems), _rows(rules), RuleTable(rules, len(seen)))
 
 
@@ -111,28 +118,28 @@ def _rows(rules: Sequence[KeptRule]) -> tuple[tuple[str, ...], ...]:
 
 def declared(maker: TaskMaker) -> dict[str, list[Keeper]]:
     """By number of a rule what has been declared to keep it."""
-    found: dict[str, list[Keeper]] = {}
+    keepers: dict[str, list[Keeper]] = {}
     for numbers, keeper in (*_of_service(maker.service), *_of_plans(maker)):
         for number in numbers:
-            found.setdefault(number, []).append(keeper)
-    return found
+            keepers.setdefault(number, []).append(keeper)
+    return keepers
 
 
 def _of_service(service: Service) -> Iterator[tuple[tuple[str, ...], Keeper]]:
     writes = {tool for tool, kind in service.tool_kinds.items() if kind == "write"} - set(service.free_writes)
-    for number, kept in service.rules.items():
-        if kept == IDENTITY and service.identity is not None:
+    for number, declaration in service.rules.items():
+        if declaration == IDENTITY and service.identity is not None:
             tool = service.identity.tool
             met = partial(_identified, tool)
             keeper = Keeper("identity", "write-before-authentication, access-before-authentication", met)
-        elif kept == CONSENT and service.consent:
+        elif declaration == CONSENT and service.consent:
             keeper = Keeper("consent", "write-without-consent", lambda task: not writes.isdisjoint(task.tools))
-        elif kept == AUTHORITY and service.limits:
+        elif declaration == AUTHORITY and service.limits:
             keeper = Keeper("authority", BEYOND, lambda task: REQUEST in task.tools)
-        elif kept == OUTSIDE and service.outside:
+        elif declaration == OUTSIDE and service.outside:
             keeper = Keeper("outside", "", lambda task: task.outside)
         else:
-            keeper = Keeper("said:", None, None, kept)
+            keeper = Keeper("said:", None, None, declaration)
         yield numbers_of(number), keeper
     for duty in service.obligations:
         audit = f"unsaid-{duty.name}" if duty.say else f"unsaid-{duty.name} (by a judge)"
@@ -142,14 +149,14 @@ def _of_service(service: Service) -> Iterator[tuple[tuple[str, ...], Keeper]]:
 
 def _of_plans(maker: TaskMaker) -> Iterator[tuple[tuple[str, ...], Keeper]]:
     for intent in maker.service.intents:
-        shown = explored(maker.worlds)[intent.name]
+        exploration = explored(maker.worlds)[intent.name]
         where = f"intent {intent.name}{place_of(intent.plan)}"
-        for rule in shown.rules:
-            audit = "ineligible-write" if rule.kind in ("refuse", "transfer") and shown.writes else ""
+        for rule in exploration.rules:
+            audit = "ineligible-write" if rule.kind in ("refuse", "transfer") and exploration.writes else ""
             audit = BEYOND if rule.kind == "declined" else audit
             met = partial(_ends, (intent.name, rule.kind, rule.text))
             yield rule.numbers, Keeper(f"{intent.name}: {rule.kind}", audit, met, rule.text, where, rule.place)
-        for rule in shown.notes.cited:
+        for rule in exploration.notes.cited:
             if rule.kind == "write":
                 free = not maker.service.consent or rule.text in maker.service.free_writes
                 name, audit = f"{intent.name}: write {rule.text}", "" if free else "write-without-consent"
@@ -209,23 +216,23 @@ def _seen(maker: TaskMaker, task: Task) -> TaskSeen:
     user = shown_user(service, maker.worlds.domain.world(task), dict(agenda["identity"]))
     if user is None:
         return seen
-    known: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for asked in agenda["requests"]:
         if asked["kind"] == "outside":
             seen.outside = True
         else:
-            end = _end(maker, task, user, asked, known)
+            end = _end(maker, task, user, asked, answers)
             if end is not None:
                 seen.ends.add((asked["kind"], end.kind, end.rule))
     return seen
 
 
 def _end(
-    maker: TaskMaker, task: Task, user: Mapping[str, Any], asked: Mapping[str, Any], known: dict[str, Any]
+    maker: TaskMaker, task: Task, user: Mapping[str, Any], asked: Mapping[str, Any], answers: dict[str, Any]
 ) -> gold.RequestOutcome | None:
     slots, described = split(asked["goal"])
     request = Request(asked["kind"], {k: v for k, v in slots.items() if k not in described}, described)
     try:
-        return gold.run(maker.service, partial(maker.worlds.domain.world, task), user, request, known)
+        return gold.run(maker.service, partial(maker.worlds.domain.world, task), user, request, answers)
     except (Infeasible, OwnCodeError):
         return None

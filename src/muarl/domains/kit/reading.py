@@ -101,47 +101,47 @@ def read_slots(
     ``waiting``: the slot that was asked for, which gets a value of its kind first. ``taken``: slots that are known and
     only get a value that a cue assigns to them.
     """
-    wanted: dict[ValueKind, list[str]] = {}
+    slots_by_kind: dict[ValueKind, list[str]] = {}
     for slot in slots:
-        wanted.setdefault(service.kind(service.slots[slot]), []).append(slot)
+        slots_by_kind.setdefault(service.kind(service.slots[slot]), []).append(slot)
         how = service.slots[slot].described
         if how is not None:
-            wanted.setdefault(service.kind(how), []).append(f"described {slot}")
-    found: dict[str, Any] = {}
-    for kind, mentions in service.mentions(text, list(wanted)).items():
-        found |= _assign(service, text, mentions, wanted[kind], waiting, set(taken))
+            slots_by_kind.setdefault(service.kind(how), []).append(f"described {slot}")
+    values: dict[str, Any] = {}
+    for kind, mentions in service.mentions(text, list(slots_by_kind)).items():
+        values |= _assign(service, text, mentions, slots_by_kind[kind], waiting, set(taken))
     for slot in slots:
-        if slot in found:
-            found.pop(f"described {slot}", None)
-    return found
+        if slot in values:
+            values.pop(f"described {slot}", None)
+    return values
 
 
 def _assign(
     service: Service, text: str, mentions: Sequence[Mention], slots: Sequence[str], waiting: str, taken: set[str]
 ) -> dict[str, Any]:
     """Give the mentions of one kind to the slots of that kind: by cue, then to what was asked for, then in order."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     rest = sorted(mentions, key=lambda m: m.start)
     for slot in slots:
         cue, tail = service.cues.get(slot), service.tails.get(slot)
         for mention in rest:
             before = cue is not None and cue.search(text[: mention.start])
             if before or (tail is not None and tail.match(text, mention.end)):
-                found[slot] = mention.value
+                values[slot] = mention.value
                 rest.remove(mention)
                 break
     asked = [s for s in slots if s.removeprefix("described ") == waiting]
-    free = [s for s in slots if s not in found and s not in asked and s not in taken]
+    free = [s for s in slots if s not in values and s not in asked and s not in taken]
     # A description without its cue is none, unless the record was asked for: restaurants are spoken of a lot.
     marked = service.cues.keys() | service.tails.keys()
     free = [s for s in free if not (s in marked and (s.startswith("described ") or service.slots[s].strict))]
     if waiting == "confirm" and len(rest) < len(free):  # who hears a proposal changes what can be changed
         free.sort(key=lambda s: s.startswith("described ") or not service.slots[s].change)
-    for slot in [s for s in asked if s not in found] + free:
+    for slot in [s for s in asked if s not in values] + free:
         if not rest:
             break
-        found[slot] = rest.pop(0).value
-    return found
+        values[slot] = rest.pop(0).value
+    return values
 
 
 def parts(service: Service, text: str, *, idle: bool = True) -> list[tuple[str, str]]:
@@ -151,18 +151,18 @@ def parts(service: Service, text: str, *, idle: bool = True) -> list[tuple[str, 
     the user wants. Else, and after the first one, only such a sentence brings up another: answers are full of words
     that intents have.
     """
-    found: list[tuple[str, str]] = [("", "")]
+    cuts: list[tuple[str, str]] = [("", "")]
     sentences = _PART.split(text)
     idle = idle and not any(_wishes(service, sentence) for sentence in sentences[1:])
     for sentence in sentences:
         heard = service.intents_in(sentence)
-        current, before = found[-1]
+        current, before = cuts[-1]
         starts = bool(heard) and (heard[0] != current or bool(_JOIN.search(sentence)))
         if starts and ((idle and not current) or _OPENS.search(sentence)):
-            found.append((heard[0], sentence))
+            cuts.append((heard[0], sentence))
         else:
-            found[-1] = (current, f"{before} {sentence}".strip())
-    return [part for part in found if part[0] or part[1]]
+            cuts[-1] = (current, f"{before} {sentence}".strip())
+    return [part for part in cuts if part[0] or part[1]]
 
 
 def _wishes(service: Service, sentence: str) -> bool:
@@ -178,15 +178,15 @@ def joins(text: str) -> bool:
 def identity_in(service: Service, text: str, *, asked: bool = True) -> dict[str, Any]:
     """The facts about the user that a text gives. ``asked``: whether the user was asked for them."""
     mentions = service.mentions(text, list(dict.fromkeys(service.kind(fact) for fact in service.facts)))
-    found = {}
+    facts = {}
     for fact in service.facts:
         rest = mentions[service.kind(fact)]
         cue = service.fact_cues.get(fact.name)
         fits = [m for m in rest if cue is None or cue.search(text[: m.start])] or (rest if asked else [])
         if fits:
-            found[fact.name] = fits[0].value
+            facts[fact.name] = fits[0].value
             rest.remove(fits[0])
-    return found
+    return facts
 
 
 def speaks_of(service: Service, text: str, slot: str, value: Any) -> bool:

@@ -82,27 +82,27 @@ def same(one: Any, other: Any) -> bool:
     return bool(normal(plain(one)) == normal(plain(other)))
 
 
-def fill(text: str, known: Mapping[str, Any], spoken: Mapping[str, str] | None = None) -> str:
+def fill(text: str, values: Mapping[str, Any], spoken: Mapping[str, str] | None = None) -> str:
     """A text with its places filled. ``spoken``: forms of slots to use instead of their values.
 
     LookupError names a place that nothing is known for, or whose value has not the form that it should have.
     """
 
-    def put(found: re.Match[str]) -> str:
-        path, form = found[1], found[2]
+    def put(match: re.Match[str]) -> str:
+        path, form = match[1], match[2]
         if form is None and spoken is not None and path in spoken:
             return spoken[path]
-        return show(at(path, known), form)
+        return show(at(path, values), form)
 
     return PLACE.sub(put, text)
 
 
-def at(path: str, known: Mapping[str, Any]) -> Any:
+def at(path: str, values: Mapping[str, Any]) -> Any:
     """What stands at a place of a text, such as "o.total". LookupError if nothing does."""
     first, *rest = path.split(".")
-    if first not in known:
-        raise LookupError(f"nothing is called {first!r}; there are {', '.join(known)}")
-    value = known[first]
+    if first not in values:
+        raise LookupError(f"nothing is called {first!r}; there are {', '.join(values)}")
+    value = values[first]
     for part in rest:
         try:
             value = value[part]

@@ -34,30 +34,33 @@ TRIES = 24
 
 @dataclass
 class RequestSource:
-    """What requests are drawn from. ``user``: the user's record in the made world, ``shown``: as a tool shows it;
-    ``domain``: whose tools find out what is right; ``rules``: by intent, where its plan may end otherwise
-    than by serving it; ``before``: gold actions of the requests that come first; ``broken``: what is wrong with the
-    user's device."""
+    """What requests are drawn from."""
 
     service: Service
     rng: random.Random
     domain: Domain
+    """Whose tools find out what is right."""
     tables: Mapping[str, Mapping[str, Any]]
     task: Task
     user: Mapping[str, Any]
-    shown: Mapping[str, Any]
+    """The user's record in the made world."""
+    user_facts: Mapping[str, Any]
+    """The same as a tool shows it."""
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
+    """By intent, where its plan may end otherwise than by serving it."""
     before: list[Action] = field(default_factory=list)
+    """Gold actions of the requests that come first."""
     split: str = "train"
     broken: Broken | None = None
+    """What is wrong with the user's device."""
     _looked: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def outcome(self, intent: str, goal: Mapping[str, Any]) -> RequestOutcome:
         """How a request ends in a fresh world, after what was done before."""
         slots, described = split(goal)
         request = Request(intent, {k: v for k, v in slots.items() if k not in described}, described)
-        known = self._looked.setdefault(len(self.before), {})
-        return gold.run(self.service, self._world, self.shown, request, known)
+        answers = self._looked.setdefault(len(self.before), {})
+        return gold.run(self.service, self._world, self.user_facts, request, answers)
 
     def _world(self) -> World:
         world = self.domain.world(self.task)
@@ -103,67 +106,67 @@ def split(goal: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return {k: v for k, v in goal.items() if not k.startswith("described ")}, described
 
 
-def draw_request(source: RequestSource, intent: str, wanted: str, *, alone: bool) -> tuple[UserRequest, RequestOutcome]:
+def draw_request(source: RequestSource, intent: str, ending: str, *, alone: bool) -> tuple[UserRequest, RequestOutcome]:
     """A request whose right outcome is as wanted: "done" (or "answer"), "refuse", "transfer", "unavailable" or
     "declined".
 
     Infeasible if none is found. The outcome is that of the final request.
     """
-    accepted = ("done", "answer") if wanted == "done" else (wanted,)
-    rules = [r.text for r in source.rules.get(intent, ()) if r.kind == wanted and wanted in ("refuse", "transfer")]
+    accepted = ("done", "answer") if ending == "done" else (ending,)
+    rules = [r.text for r in source.rules.get(intent, ()) if r.kind == ending and ending in ("refuse", "transfer")]
     aim = source.rng.choice(rules) if rules else ""  # so that rare refusals are as frequent as common ones
     task, broken = source.task, source.broken
     ends: dict[str, RequestOutcome] = {}  # of requests drawn before, which small worlds often give again
     for attempt in range(TRIES):
-        foreign = wanted == "refuse" and source.rng.random() < 0.3
+        foreign = ending == "refuse" and source.rng.random() < 0.3
         goal = draw_goal(source, intent, foreign=foreign)
         if goal is None:
             continue
         source.mend_device(task, broken)
-        if not source.break_device(intent, goal, solvable=wanted != "transfer"):
+        if not source.break_device(intent, goal, solvable=ending != "transfer"):
             continue
         if source.broken is not None:  # anew in each attempt
             ends.clear()
-        found = ends.get(repr(goal)) or source.outcome(intent, goal)
-        ends[repr(goal)] = found
-        if found.kind not in accepted:
+        outcome = ends.get(repr(goal)) or source.outcome(intent, goal)
+        ends[repr(goal)] = outcome
+        if outcome.kind not in accepted:
             continue
-        if wanted in ("refuse", "transfer") and found.rule != aim and attempt < TRIES // 2:
+        if ending in ("refuse", "transfer") and outcome.rule != aim and attempt < TRIES // 2:
             continue
         unknown = list(split(goal)[1])
         request = UserRequest(intent, goal, unknown=unknown, intent=intent)
-        if wanted == "refuse":
+        if ending == "refuse":
             request.intent = "forbidden"
-            return request, found
-        if wanted == "transfer":
+            return request, outcome
+        if ending == "transfer":
             request.intent = f"{intent}_handover"
-            return request, found
-        if wanted == "declined":
+            return request, outcome
+        if ending == "declined":
             request.intent = f"{intent}_declined"
-            return request, found
-        if wanted == "unavailable":
-            return _with_fallback(source, request, found, alone)
-        if found.kind == "answer":
-            request.answer = found.told[0]
-            return request, found
-        return _with_change(source, request, found, alone)
+            return request, outcome
+        if ending == "unavailable":
+            return _with_fallback(source, request, outcome, alone)
+        if outcome.kind == "answer":
+            request.answer = outcome.answers[0]
+            return request, outcome
+        return _with_change(source, request, outcome, alone)
     raise Infeasible
 
 
 def _with_fallback(
-    source: RequestSource, request: UserRequest, found: RequestOutcome, alone: bool
+    source: RequestSource, request: UserRequest, outcome: RequestOutcome, alone: bool
 ) -> tuple[UserRequest, RequestOutcome]:
     request.intent = f"{request.kind}_unavailable"
-    if found.options != () and not alone and source.rng.random() < DROP:
+    if outcome.options != () and not alone and source.rng.random() < DROP:
         request.fallback = {"drop": True}
-        return request, RequestOutcome("dropped", actions=found.actions)
-    options = found.options
+        return request, RequestOutcome("dropped", actions=outcome.actions)
+    options = outcome.options
     if options is None:
-        known = known_rows(source, request.kind, request.goal)
-        options = tuple(value for value, _ in _candidates(source, found.slot, known))
-    others = [o for o in options if normal(o) != normal(request.goal.get(found.slot))]
+        slot_records = known_rows(source, request.kind, request.goal)
+        options = tuple(value for value, _ in _candidates(source, outcome.slot, slot_records))
+    others = [o for o in options if normal(o) != normal(request.goal.get(outcome.slot))]
     for value in source.rng.sample(others, min(len(others), 4)):
-        fallback = _with(source, request.kind, request.goal, found.slot, value)
+        fallback = _with(source, request.kind, request.goal, outcome.slot, value)
         if fallback is None:
             continue
         ends = source.outcome(request.kind, fallback)
@@ -174,23 +177,23 @@ def _with_fallback(
 
 
 def _with_change(
-    source: RequestSource, request: UserRequest, found: RequestOutcome, alone: bool
+    source: RequestSource, request: UserRequest, outcome: RequestOutcome, alone: bool
 ) -> tuple[UserRequest, RequestOutcome]:
     request.final = request.goal
     if source.rng.random() >= CHANGE_OF_MIND:
-        return request, found
+        return request, outcome
     if not alone and source.rng.random() < DROP:
         request.then, request.final = {"drop": True}, None
-        return request, found.dropped
+        return request, outcome.dropped
     found_other = other_goal(source, request.kind, request.goal)
-    if _proposed(source, request, found) and (found_other is None or source.same_end(found, found_other[1])):
+    if _proposed(source, request, outcome) and (found_other is None or source.same_end(outcome, found_other[1])):
         by_record = _other_record(source, request.kind, request.goal)
         if by_record is None and source.rng.random() < DECLINE:
             request.then, request.final = {"drop": True}, None
-            return request, found.dropped
+            return request, outcome.dropped
         found_other = by_record or found_other
     if found_other is None:
-        return request, found
+        return request, outcome
     request.then = request.final = found_other[0]
     return request, found_other[1]
 
@@ -200,9 +203,9 @@ def drops(request: UserRequest) -> bool:
     return request.then is not None and bool(request.then.get("drop"))
 
 
-def _proposed(source: RequestSource, request: UserRequest, found: RequestOutcome) -> bool:
+def _proposed(source: RequestSource, request: UserRequest, outcome: RequestOutcome) -> bool:
     """Whether the user is asked before anything is written. A trouble must be over in the end, so nobody drops it."""
-    asked = source.service.consent and found.unasked is not None
+    asked = source.service.consent and outcome.unasked is not None
     return asked and source.service.intent(request.kind).trouble is None
 
 
@@ -231,8 +234,8 @@ def _with_another(
     """The same with another value of one of these slots."""
     source.rng.shuffle(open_to_change)
     for slot in open_to_change:
-        known = known_rows(source, intent, goal)
-        values = [v for v, _ in _candidates(source, slot, known) if normal(v) != normal(goal[slot])]
+        slot_records = known_rows(source, intent, goal)
+        values = [v for v, _ in _candidates(source, slot, slot_records) if normal(v) != normal(goal[slot])]
         for value in source.rng.sample(values, min(len(values), 3)):
             other = _with(source, intent, goal, slot, value)
             if other is None or not _all_there(source, intent, other):
@@ -247,12 +250,12 @@ def _with_another(
 
 def _all_there(source: RequestSource, intent: str, goal: Mapping[str, Any]) -> bool:
     """Whether all that a request speaks of can be drawn together, such as an item of just this order."""
-    known: dict[str, Any] = {}
+    slot_records: dict[str, Any] = {}
     for slot in source.service.intent(intent).slots:
-        found = _named(source.service, slot, goal[slot.name], source.tables, source.user, known)
-        if found is None:
+        match = _named(source.service, slot, goal[slot.name], source.tables, source.user, slot_records)
+        if match is None:
             return False
-        known[slot.name] = found[1]
+        slot_records[slot.name] = match[1]
     return True
 
 
@@ -263,17 +266,17 @@ def _with(source: RequestSource, intent: str, goal: Mapping[str, Any], slot: str
     how = source.service.slots[slot].described
     if how is None or not how.always:
         return other
-    known = known_rows(source, intent, other)
-    record = known[slot]
+    slot_records = known_rows(source, intent, other)
+    record = slot_records[slot]
     if record == value or record[how.match] is None:
         return other
-    description = _description(source, slot, how, record, known)
+    description = _description(source, slot, how, record, slot_records)
     return None if description is None else {**other, f"described {slot}": description}
 
 
-def _description(source: RequestSource, slot: str, how: Described, record: Any, known: Mapping[str, Any]) -> Any:
+def _description(source: RequestSource, slot: str, how: Described, record: Any, slot_records: Mapping[str, Any]) -> Any:
     """What tells a record from the user's others; None where nothing does."""
-    alike = [r for _, r in _candidates(source, slot, known) if normal(r[how.match]) == normal(record[how.match])]
+    alike = [r for _, r in _candidates(source, slot, slot_records) if normal(r[how.match]) == normal(record[how.match])]
     return record[how.match] if len(alike) == 1 else None
 
 
@@ -281,18 +284,18 @@ def draw_goal(source: RequestSource, intent: str, *, foreign: bool = False) -> d
     """A request: a value for every slot, and descriptions for ids that the user has not at hand. None where a slot has
     no value. ``foreign``: records that belong to users are other people's."""
     goal: dict[str, Any] = {}
-    known: dict[str, Any] = {}
+    slot_records: dict[str, Any] = {}
     for slot in source.service.intent(intent).slots:
-        candidates = _candidates(source, slot.name, known, foreign=foreign)
+        candidates = _candidates(source, slot.name, slot_records, foreign=foreign)
         if not candidates:
             return None
         value, record = source.rng.choice(candidates)
-        goal[slot.name], known[slot.name] = value, record
+        goal[slot.name], slot_records[slot.name] = value, record
         how = slot.described
         if how is None or (foreign and not how.always):
             continue
         if record[how.match] is not None and (how.always or source.rng.random() < how.share):
-            description = _description(source, slot.name, how, record, known)
+            description = _description(source, slot.name, how, record, slot_records)
             if description is not None:
                 goal[f"described {slot.name}"] = description
             elif how.always:
@@ -302,12 +305,12 @@ def draw_goal(source: RequestSource, intent: str, *, foreign: bool = False) -> d
 
 def known_rows(source: RequestSource, intent: str, goal: Mapping[str, Any]) -> dict[str, Any]:
     """The records that a request's slots stand for; a slot's value where it stands for none."""
-    known: dict[str, Any] = {}
+    slot_records: dict[str, Any] = {}
     for slot in source.service.intent(intent).slots:
         said = goal[slot.name]
-        found = _named(source.service, slot, said, source.tables, source.user, known)
-        known[slot.name] = said if found is None else found[1]
-    return known
+        match = _named(source.service, slot, said, source.tables, source.user, slot_records)
+        slot_records[slot.name] = said if match is None else match[1]
+    return slot_records
 
 
 def _named(
@@ -316,7 +319,7 @@ def _named(
     said: Any,
     tables: Mapping[str, Any],
     user: Mapping[str, Any],
-    known: Mapping[str, Any],
+    slot_records: Mapping[str, Any],
 ) -> tuple[Any, Any] | None:
     """What a slot's value stands for, among the user's own records or, if need be, among those of others."""
     large = _searched(slot, tables)
@@ -327,50 +330,54 @@ def _named(
             records.sort(key=lambda record: bool(record[identity.key] != user[identity.key]))  # the user's own first
         return (said, records[0]) if records else None
     foreign = (False, True) if slot.draw is not None and slot.draw.own else (False,)
-    found = (one for others in foreign for one in possible(service, slot, tables, user, known, foreign=others))
-    return next((one for one in found if normal(one[0]) == normal(said)), None)
+    matching = (
+        one for others in foreign for one in possible(service, slot, tables, user, slot_records, foreign=others)
+    )
+    return next((one for one in matching if normal(one[0]) == normal(said)), None)
 
 
 def values_in(
     service: Service,
     intent: Intent,
-    given: Mapping[tuple[str, str], Any],
+    slot_values: Mapping[tuple[str, str], Any],
     tables: Mapping[str, Any],
     user: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    """All requests of an intent in a world, as values of its slots. ``given``: what is known of a slot: its value as
-    (slot, ""), fields of the record that it is drawn from as (slot, field)."""
+    """All requests of an intent in a world, as values of its slots. ``slot_values``: what is known of a slot: its value
+    as (slot, ""), fields of the record that it is drawn from as (slot, field)."""
 
-    def filled(number: int, values: dict[str, Any], known: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def filled(number: int, values: dict[str, Any], slot_records: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if number == len(intent.slots):
             yield values
             return
         slot = intent.slots[number]
-        if (slot.name, "") in given:
-            one = _named(service, slot, given[slot.name, ""], tables, user, known)
+        if (slot.name, "") in slot_values:
+            one = _named(service, slot, slot_values[slot.name, ""], tables, user, slot_records)
             if one is None:  # the world does not have it, and what hangs on it cannot be told
-                yield {**values, **{name: value for (name, field), value in given.items() if not field}}
+                yield {**values, **{name: value for (name, field), value in slot_values.items() if not field}}
                 return
-            found = [one]
+            candidates = [one]
         else:
-            found = possible(service, slot, tables, user, known)
-            for (name, field), wanted in given.items():
+            candidates = possible(service, slot, tables, user, slot_records)
+            for (name, field), field_value in slot_values.items():
                 if name == slot.name:
-                    found = [
-                        (v, r) for v, r in found if isinstance(r, Record) and field in r and same(r[field], wanted)
+                    candidates = [
+                        (v, r)
+                        for v, r in candidates
+                        if isinstance(r, Record) and field in r and same(r[field], field_value)
                     ]
-        for value, record in found:
-            yield from filled(number + 1, {**values, slot.name: value}, {**known, slot.name: record})
+        for value, record in candidates:
+            yield from filled(number + 1, {**values, slot.name: value}, {**slot_records, slot.name: record})
 
     yield from filled(0, {}, {})
 
 
 def _candidates(
-    source: RequestSource, name: str, known: Mapping[str, Any], *, foreign: bool = False
+    source: RequestSource, name: str, slot_records: Mapping[str, Any], *, foreign: bool = False
 ) -> list[tuple[Any, Any]]:
     """(value, record) of everything that a slot of the request could be."""
     service = source.service
-    return possible(service, service.slots[name], source.tables, source.user, known, foreign=foreign)
+    return possible(service, service.slots[name], source.tables, source.user, slot_records, foreign=foreign)
 
 
 def possible(
@@ -378,12 +385,12 @@ def possible(
     slot: Slot,
     tables: Mapping[str, Any],
     user: Mapping[str, Any],
-    known: Mapping[str, Any],
+    slot_records: Mapping[str, Any],
     *,
     foreign: bool = False,
 ) -> list[tuple[Any, Any]]:
     """(value, record) of everything that a slot may be; the record is the value itself where there is none.
-    ``known``: the records of slots before it."""
+    ``slot_records``: the records of slots before it."""
     identity = service.identity
     if slot.draw is None:
         return [(choice, choice) for choice in service.kind(slot).choices]
@@ -394,7 +401,9 @@ def possible(
             records = [wrapped(record) for _, record in near]
         else:
             owners = (identity.key, not foreign) if slot.draw.own and identity is not None else None
-            records = list(slot.draw.records(Drawn(Record(tables), Record(user), service.today, known, owners=owners)))
+            records = list(
+                slot.draw.records(Drawn(Record(tables), Record(user), service.today, slot_records, owners=owners))
+            )
         if slot.draw.own and identity is not None:
             mine = user[identity.key]
             records = [record for record in records if (record[identity.key] == mine) != foreign]

@@ -32,7 +32,7 @@ def spoken_slots(service: Service, goal: Mapping[str, Any], rng: Any = None, *, 
 
     ``to``: in words to the user rather than of the user's.
     """
-    found = {}
+    spoken = {}
     for slot, value in goal.items():
         if slot not in service.slots:
             continue
@@ -40,12 +40,12 @@ def spoken_slots(service: Service, goal: Mapping[str, Any], rng: Any = None, *, 
         described = goal.get(f"described {slot}")
         if described is not None and spec.described is not None:
             said = service.kind(spec.described).say(described, rng)
-            found[slot] = _placed(spec.described.phrase, said, to)
+            spoken[slot] = _placed(spec.described.phrase, said, to)
             if to and not spec.described.always:
-                found[slot] += " (you don't have its number)"
+                spoken[slot] += " (you don't have its number)"
         else:
-            found[slot] = _placed(spec.phrase, service.say(slot, value, rng), to)
-    return found
+            spoken[slot] = _placed(spec.phrase, service.say(slot, value, rng), to)
+    return spoken
 
 
 def _placed(phrase: str, said: str, to: bool) -> str:
@@ -77,9 +77,9 @@ def full_clause(service: Service, intent: str, goal: Mapping[str, Any]) -> str:
 def scenario_text(service: Service, agenda: Agenda) -> str:
     """The whole scenario of an agenda, for an LLM user's system prompt. Facts that are not in its identity are left
     out."""
-    known = [fact for fact in service.facts if fact.name in agenda["identity"]]
-    facts = {fact.name: service.kind(fact).say(agenda["identity"][fact.name], None) for fact in known}
-    about = " ".join(yours(fact.tells).capitalize() for fact in known).format(**facts)
+    identity_facts = [fact for fact in service.facts if fact.name in agenda["identity"]]
+    facts = {fact.name: service.kind(fact).say(agenda["identity"][fact.name], None) for fact in identity_facts}
+    about = " ".join(yours(fact.tells).capitalize() for fact in identity_facts).format(**facts)
     lines = [f"Persona:\n\t{PERSONA_TEXT[agenda['persona']]}", f"Instructions:\n\tDomain: {service.about}"]
     if about:
         lines.append(f"\tKnown info:\n\t\t{about}")

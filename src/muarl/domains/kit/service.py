@@ -63,78 +63,79 @@ _QUESTION = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Service:
-    """Who calls a service, what they ask for, and how each request is served.
-
-    ``domain``: policy, database and tools. ``about``: what kind of place it is, for scenario texts. ``today``: the date
-    that its tools go by, such as "2026-03-14". ``identity``: how users are identified; None: they are not.
-    ``intents``: see ``intent``. ``tables``: makes the tables of a small world from chance (``Maker``); None: all tasks
-    take place in the domain's own database. Where that is a SQL database, the user's own records are found by its
-    indexes, and other people's (in requests that are refused) among the first ``overlay.SOME``.
-
-    ``outside``: topics that only a person can help with. ``transfer``: the tool that hands the user over to one.
-    ``caller``: what a user is called, such as "member". ``open_tools``: reads that show no user's data.
-    ``obligations``: what must be said. ``policy_compact``: the policy of the tiny size; ``tiny_tools`` and
-    ``tiny_intents``: its tools and intents, none: all of them. ``consent``: whether users are asked before a write;
-    ``free_writes``: tools for which they never are. ``sizes``: of made worlds. ``view``: what plans read of each tool's
-    result, and tiny worlds show of it (default: all), such as "less than a day old" for a time: a tiny model cannot
-    work it out. ``remedies``: what is done where tools refuse to work for the time being. ``apart``: intents of which
-    no conversation has two, because they get into each other's way.
-
-    ``rehearsal``: where the domain's tools run on a server, a domain with the same tables, whose tools of the same
-    names answer the same in this process: with it tasks are made. ``vocabulary``: fixed pieces of text that its tools
-    answer with, which a tiny tokenizer makes one token each. ``device``: what users have at hand, with the domain's
-    user tools. ``variants``: the share of each variant of the first request; one that no intent can end in is left out.
-    ``more_requests``: the share of users with a second request, and of those the share with a third.
-
-    ``free_texts``: by table, the field in which people's own words stand; red-team tasks write instructions in there.
-    Without it they are added as a field "note", which tools on a server would not show.
-
-    ``texts``: fields that always hold a text, such as a post code, and tools that always answer with one: tiny worlds
-    show it without quotation marks even where it looks like a number, "yes", "no", "none" or a record.
-
-    ``unlocks``: reads without which other tools do not work, such as those that unlock tools.
-
-    ``rules``: by number, what keeps a rule of the policy that stands in no plan: "identity", "consent", "outside", or
-    why nothing needs to, such as "tone, which no check can tell" (``muarl domains check`` has the table).
-
-    ``heard_in_proposals``: whether users say no to a proposal that has the pattern ``heard`` of another intent only.
-
-    ``limits``: what agents may not do alone (``authority``); the domain must be an ``ApprovalDomain``. ``resources``:
-    records that belong to a user and from which no slot is drawn with ``own``, for audits and red-team tasks.
-    """
+    """Who calls a service, what they ask for, and how each request is served."""
 
     domain: type[Domain]
+    """Policy, database and tools."""
     about: str
+    """What kind of place it is, for scenario texts."""
     today: str
+    """The date that its tools go by, such as "2026-03-14"."""
     intents: Sequence[Intent]
+    """See ``intent``."""
     identity: Identity | None = None
+    """How users are identified; None: they are not."""
     tables: MakeTables | None = None
+    """Makes the tables of a small world from chance (``Maker``); None: all tasks take place in the domain's own
+    database. Where that is a SQL database, the user's own records are found by its indexes, and other people's (in
+    requests that are refused) among the first ``overlay.SOME``."""
     outside: tuple[str, ...] = OUTSIDE
+    """Topics that only a person can help with."""
     transfer: str = TRANSFER
+    """The tool that hands the user over to a person."""
     caller: str = "customer"
+    """What a user is called, such as "member"."""
     open_tools: tuple[str, ...] = ()
+    """Reads that show no user's data."""
     obligations: tuple[Obligation, ...] = ()
+    """What must be said."""
     policy_compact: Path | str = ""
+    """The policy of the tiny size."""
     tiny_tools: tuple[str, ...] = ()
+    """The tools of the tiny size, none: all of them."""
     tiny_intents: tuple[str, ...] = ()
+    """The intents of the tiny size, none: all of them."""
     consent: bool = True
+    """Whether users are asked before a write."""
     heard_in_proposals: bool = False
+    """Whether users say no to a proposal that has the pattern ``heard`` of another intent only."""
     sizes: tuple[WorldSize, ...] = tuple(SIZES.values())
+    """Of made worlds."""
     remedies: tuple[Remedy, ...] = ()
+    """What is done where tools refuse to work for the time being."""
     free_writes: tuple[str, ...] = ()
+    """Tools for which users are never asked."""
     apart: tuple[frozenset[str], ...] = ()
+    """Intents of which no conversation has two, because they get into each other's way."""
     rehearsal: type[Domain] | None = None
+    """Where the domain's tools run on a server, a domain with the same tables, whose tools of the same names answer the
+    same in this process: with it tasks are made."""
     view: View | None = None
+    """What plans read of each tool's result, and tiny worlds show of it (default: all), such as "less than a day old"
+    for a time: a tiny model cannot work it out."""
     vocabulary: tuple[str, ...] = ()
+    """Fixed pieces of text that its tools answer with, which a tiny tokenizer makes one token each."""
     device: Device | None = None
+    """What users have at hand, with the domain's user tools."""
     variants: Mapping[str, float] = field(default_factory=lambda: VARIANTS)
+    """The share of each variant of the first request; one that no intent can end in is left out."""
     more_requests: Sequence[float] = MORE_REQUESTS
+    """The share of users with a second request, and of those the share with a third."""
     free_texts: Mapping[str, str] = field(default_factory=dict)
+    """By table, the field in which people's own words stand; red-team tasks write instructions in there. Without it
+    they are added as a field "note", which tools on a server would not show."""
     texts: tuple[str, ...] = ()
+    """Fields that always hold a text, such as a post code, and tools that always answer with one: tiny worlds show it
+    without quotation marks even where it looks like a number, "yes", "no", "none" or a record."""
     unlocks: tuple[str, ...] = ()
+    """Reads without which other tools do not work, such as those that unlock tools."""
     rules: Mapping[int | str, str] = field(default_factory=dict)
+    """By number, what keeps a rule of the policy that stands in no plan: "identity", "consent", "authority", "outside",
+    or why nothing needs to, such as "tone, which no check can tell" (``muarl domains check`` has the table)."""
     limits: tuple[Limit, ...] = ()
+    """What agents may not do alone (``authority``); the domain must be an ``ApprovalDomain``."""
     resources: tuple[Resource, ...] = ()
+    """Records that belong to a user and from which no slot is drawn with ``own``, for audits and red-team tasks."""
     first_names: tuple[str, ...] = field(default=FIRST_NAMES, repr=False)
 
     def __post_init__(self) -> None:
@@ -168,7 +169,7 @@ class Service:
         for number in self.rules:
             numbers_of(number, f"{self.name}: rules")
         absent = {"identity": self.identity is None, "consent": not self.consent, "authority": not self.limits}
-        if none := [kept for kept in self.rules.values() if absent.get(kept)]:
+        if none := [keeper for keeper in self.rules.values() if absent.get(keeper)]:
             raise ConfigError(f"{self.name}: rules: the service has no {none[0]}: say in words what keeps the rule")
         self._check_tools()
         if self.authority is not None and self.rehearsal is not None:
@@ -242,13 +243,13 @@ class Service:
         domain = self.domain(database={}, policy="-") if self.rehearsal is None else self.domain()
         form = next(spec.parameters for spec in domain.tool_specs() if spec.name == self.transfer)
         texts = [name for name, one in form.get("properties", {}).items() if one.get("type") == "string"]
-        found = "summary" if "summary" in texts else next(iter(texts), "")
-        if rest := [name for name in form.get("required", ()) if name != found]:
+        argument = "summary" if "summary" in texts else next(iter(texts), "")
+        if rest := [name for name in form.get("required", ()) if name != argument]:
             raise ConfigError(
                 f"{self.name}: transfer: the tool {self.transfer!r} must work with one sentence on why the user is "
                 f"handed over; give {', '.join(rest)} a default"
             )
-        return found
+        return argument
 
     @property
     def name(self) -> str:
@@ -266,18 +267,18 @@ class Service:
     @cached_property
     def slots(self) -> Mapping[str, Slot]:
         """All slots by name."""
-        found: dict[str, Slot] = {}
+        slots: dict[str, Slot] = {}
         for intent in self.intents:
             for slot in intent.slots:
-                found.setdefault(slot.name, slot)
-        return found
+                slots.setdefault(slot.name, slot)
+        return slots
 
     def size(self, name: str) -> WorldSize:
         """The size of that name. ValueError if worlds do not come in it."""
-        found = next((size for size in self.sizes if size.name == name), None)
-        if found is None:
+        match = next((size for size in self.sizes if size.name == name), None)
+        if match is None:
             raise ValueError(f"size must be one of {', '.join(s.name for s in self.sizes)}, not {name!r}")
-        return found
+        return match
 
     @property
     def smallest(self) -> WorldSize:
@@ -329,8 +330,8 @@ class Service:
 
     def remedy(self, answer: str) -> str:
         """The tool to be called where a tool has refused with this answer; empty if there is none."""
-        found = (r.tool for r in self.remedies if re.search(r.refused, answer, re.IGNORECASE))
-        return next(found, "")
+        tools = (r.tool for r in self.remedies if re.search(r.refused, answer, re.IGNORECASE))
+        return next(tools, "")
 
     # values
 
@@ -344,14 +345,14 @@ class Service:
 
     def mentions(self, text: str, kinds: Sequence[ValueKind]) -> dict[ValueKind, list[Mention]]:
         """The mentions of each of these kinds; a stretch of the text counts for one kind only."""
-        found: dict[ValueKind, list[Mention]] = {kind: [] for kind in kinds}
-        if self._built_in["quoted"] not in found:
+        mentions: dict[ValueKind, list[Mention]] = {kind: [] for kind in kinds}
+        if self._built_in["quoted"] not in mentions:
             text = blanked(text)
-        for kind in sorted(found, key=lambda kind: kind.rank):
-            found[kind] = kind.find(text)
-            for mention in found[kind]:
+        for kind in sorted(mentions, key=lambda kind: kind.rank):
+            mentions[kind] = kind.find(text)
+            for mention in mentions[kind]:
                 text = f"{text[: mention.start]}{' ' * (mention.end - mention.start)}{text[mention.end :]}"
-        return found
+        return mentions
 
     def say(self, slot: str, value: Any, rng: Any = None) -> str:
         """A slot's value as a user says it."""
@@ -361,9 +362,9 @@ class Service:
         """A slot's value as an agent says it."""
         return str(value) if self.kind(self.slots[slot]).own else self.say(slot, value)
 
-    def spoken(self, intent: str, known: Mapping[str, Any]) -> dict[str, str]:
+    def spoken(self, intent: str, values: Mapping[str, Any]) -> dict[str, str]:
         """The known slots of an intent as an agent says them."""
-        return {s.name: self.show(s.name, known[s.name]) for s in self.intent(intent).slots if s.name in known}
+        return {s.name: self.show(s.name, values[s.name]) for s in self.intent(intent).slots if s.name in values}
 
     # words
 
@@ -381,23 +382,23 @@ class Service:
     @cached_property
     def cues(self) -> Mapping[str, re.Pattern[str]]:
         """Slots, and "described NAME", with the pattern that must stand right before their value."""
-        found = {n: s.cue for n, s in self.slots.items() if s.cue is not None}
+        patterns = {n: s.cue for n, s in self.slots.items() if s.cue is not None}
         for name, slot in self.slots.items():
             if slot.described is not None and slot.described.cue is not None:
-                found[f"described {name}"] = slot.described.cue
-        return {n: re.compile(rf"(?<!\w)(?:{cue})\s*$", re.IGNORECASE) for n, cue in found.items()}
+                patterns[f"described {name}"] = slot.described.cue
+        return {n: re.compile(rf"(?<!\w)(?:{cue})\s*$", re.IGNORECASE) for n, cue in patterns.items()}
 
     @cached_property
     def fact_cues(self) -> Mapping[str, re.Pattern[str]]:
         """Facts with the pattern that must stand right before them."""
-        found = {fact.name: fact.cue for fact in self.facts if fact.cue is not None}
-        return {n: re.compile(rf"(?:{cue})\s*$", re.IGNORECASE) for n, cue in found.items()}
+        patterns = {fact.name: fact.cue for fact in self.facts if fact.cue is not None}
+        return {n: re.compile(rf"(?:{cue})\s*$", re.IGNORECASE) for n, cue in patterns.items()}
 
     @cached_property
     def tails(self) -> Mapping[str, re.Pattern[str]]:
         """Slots with the pattern that must stand right behind their value."""
-        found = {n: s.after for n, s in self.slots.items() if s.after is not None}
-        return {n: re.compile(rf"\s*(?:{tail})", re.IGNORECASE) for n, tail in found.items()}
+        patterns = {n: s.after for n, s in self.slots.items() if s.after is not None}
+        return {n: re.compile(rf"\s*(?:{tail})", re.IGNORECASE) for n, tail in patterns.items()}
 
     def intents_in(self, text: str) -> list[str]:
         """The intents whose words stand in a text, but for quotations: those with a pattern of their own in the order

@@ -39,34 +39,39 @@ Place = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whose record an object may show: that of ``table`` whose key is in the object's field ``key``; or, of an object
-    in that record's field ``part``, what stands there under the key in the object's field ``part_key``."""
+    """Whose record an object may show."""
 
     table: str
+    """Of the record."""
     key: str
+    """The object's field that holds the record's key."""
     part: str = ""
+    """The record's field in which the object stands, where it is a part of the record."""
     part_key: str = ""
+    """The object's field that holds its key within ``part``."""
 
 
 @dataclass
 class Showing:
-    """What a place's objects have shown of a target: how often it was there at all, each field of the objects, and each
-    of them with each field of the record that was equal. ``fixed``: fields of the record that had the same value in
-    all."""
+    """What a place's objects have shown of a target."""
 
     target: Target
     times: int = 0
+    """How often it was there at all."""
     names: Counter[str] = field(default_factory=Counter)
+    """Each field of the objects."""
     equal: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Each field of the objects with each field of the record that was equal."""
     fixed: dict[str, Any] = field(default_factory=dict)
+    """Fields of the record that had the same value in all."""
 
-    def see(self, shown: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    def see(self, fields: Mapping[str, Any], record: Mapping[str, Any]) -> None:
         """Take note of one object, and the record that it shows."""
         self.times += 1
         if self.target.part:  # what stands around an object says nothing of a part of a record
-            shown = {name: value for name, value in shown.items() if not name.startswith(_ARGUMENT)}
-        self.names.update(shown.keys())
-        self.equal.update((n, f) for n, value in shown.items() for f, v in record.items() if _same(v, value))
+            fields = {name: value for name, value in fields.items() if not name.startswith(_ARGUMENT)}
+        self.names.update(fields.keys())
+        self.equal.update((n, f) for n, value in fields.items() for f, v in record.items() if _same(v, value))
         fixed = self.fixed if self.times > 1 else record
         self.fixed = {f: v for f, v in fixed.items() if f in record and _same(record[f], v)}
 
@@ -93,8 +98,8 @@ def _same(one: Any, other: Any) -> bool:
 def objects(tool: str, arguments: Mapping[str, Any], result: Any) -> Iterator[tuple[Place, dict[str, Any]]]:
     """All objects within a result, and single values in lists or alone, in their order; beside their fields, those of
     what they stand in, and the call's arguments."""
-    given = {f"{_ARGUMENT}{name}": value for name, value in arguments.items()}
-    todo: list[tuple[tuple[str, ...], dict[str, Any], Any]] = [((), given, result)]
+    prefixed = {f"{_ARGUMENT}{name}": value for name, value in arguments.items()}
+    todo: list[tuple[tuple[str, ...], dict[str, Any], Any]] = [((), prefixed, result)]
     while todo:
         way, around, value = todo.pop()
         inner: list[tuple[tuple[str, ...], dict[str, Any], Any]] = []
@@ -114,12 +119,14 @@ def objects(tool: str, arguments: Mapping[str, Any], result: Any) -> Iterator[tu
 
 @dataclass
 class Fields:
-    """The fields of a table's records: ``like``, an empty value of its kind for each that all records have; the values
-    of the ``first`` record; and which ``vary``."""
+    """The fields of a table's records."""
 
     like: dict[str, Any]
+    """An empty value of its kind for each that all records have."""
     first: Mapping[str, Any]
+    """The values of the first record."""
     vary: set[str] = field(default_factory=set)
+    """Those whose values differ."""
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Fields:
@@ -151,14 +158,14 @@ class _Learned:
     def note_tables(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
         """Take note of the fields of a world's records."""
         for table, records in tables.items():
-            known = self.tables.setdefault(table, None)
+            fields = self.tables.setdefault(table, None)
             for _, frozen in some(records):
                 record = thaw(frozen)
                 if not isinstance(record, dict):
                     break
-                if known is None:
-                    known = self.tables[table] = Fields.of(record)
-                known.see(record)
+                if fields is None:
+                    fields = self.tables[table] = Fields.of(record)
+                fields.see(record)
                 for part, inner in record.items():
                     for one in inner.values() if isinstance(inner, dict) else ():
                         if isinstance(one, dict):
@@ -168,21 +175,21 @@ class _Learned:
         self, tool: str, arguments: Mapping[str, Any], result: Any, tables: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """Compare the objects of a result with the records whose keys stand in them."""
-        for place, shown in objects(tool, arguments, result):
+        for place, fields in objects(tool, arguments, result):
             self.times[place] += 1
             links = self.links.setdefault(place, {})
-            keys = {n: str(v) for n, v in shown.items() if isinstance(v, (str, int)) and not isinstance(v, bool)}
+            keys = {n: str(v) for n, v in fields.items() if isinstance(v, (str, int)) and not isinstance(v, bool)}
             for name, key in keys.items():
                 for table, records in tables.items():
                     record = thaw(records[key]) if key in records else None
                     if not isinstance(record, dict):
                         continue
-                    links.setdefault(target := Target(table, name), Showing(target)).see(shown, record)
+                    links.setdefault(target := Target(table, name), Showing(target)).see(fields, record)
                     for part, inner in record.items():
                         for other, part_key in keys.items() if isinstance(inner, dict) else ():
                             if other != name and part_key in inner:
                                 target = Target(table, name, part, other)
-                                links.setdefault(target, Showing(target)).see(shown, _as_record(inner[part_key]))
+                                links.setdefault(target, Showing(target)).see(fields, _as_record(inner[part_key]))
 
     def chosen(self) -> dict[Place, list[Showing]]:
         """For each place the link that tells the most of a record, of those that all its objects had, and of each part
@@ -238,17 +245,17 @@ def _learn(maker: TaskMaker) -> _Learned:
 def observer_of(maker: TaskMaker) -> Observer:
     """What the tools of a service show of its records. Worlds that do not answer as a log did are refused."""
     service, base = maker.service, maker.worlds.domain.base
-    found = _learn(maker)
-    links = found.chosen()
+    learned = _learn(maker)
+    links = learned.chosen()
     compared = base.compared if base.tables else None
 
     def seen(tool: str, arguments: Mapping[str, Any], result: Any) -> Iterator[Sighting]:
         if isinstance(result, str):
             result = service.read(tool, result)  # in few words, as in tiny worlds
-        for place, shown in objects(tool, arguments, result):
+        for place, values in objects(tool, arguments, result):
             for link in links.get(place, ()):
-                target, record = link.target, {f: shown[n] for n, f in link.fields.items() if n in shown}
-                key, part_key = shown.get(target.key), shown.get(target.part_key)
+                target, record = link.target, {f: values[n] for n, f in link.fields.items() if n in values}
+                key, part_key = values.get(target.key), values.get(target.part_key)
                 if not record or not isinstance(key, (str, int)):
                     continue
                 if not target.part:
@@ -259,10 +266,10 @@ def observer_of(maker: TaskMaker) -> Observer:
 
     def complete(tables: Tables) -> Database:
         whole: Tables = {}
-        for table, fields in found.tables.items():
+        for table, fields in learned.tables.items():
             like = {} if fields is None else fields.like
             whole[table] = {key: {**like, **one} for key, one in tables.get(table, {}).items()}
-            for (of, part), parts in found.parts.items():
+            for (of, part), parts in learned.parts.items():
                 for record in whole[table].values() if of == table else ():
                     if isinstance(inner := record.get(part), dict):
                         record[part] = {
@@ -270,4 +277,4 @@ def observer_of(maker: TaskMaker) -> Observer:
                         }
         return Database(whole, compared=compared)
 
-    return Observer(tuple(found.tables), seen, lambda tool, arguments, result: (), complete, strict=True)
+    return Observer(tuple(learned.tables), seen, lambda tool, arguments, result: (), complete, strict=True)

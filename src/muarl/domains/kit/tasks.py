@@ -55,15 +55,15 @@ class TaskMaker:
     @cached_property
     def explored(self) -> Mapping[str, Explored]:
         """What its plans may come to. ConfigError if there is a plan that comes to nothing."""
-        found = explored(self.worlds)
-        for name, shown in found.items():
-            if not shown.ends or (shown.problems and not shown.may_end("done")):
+        explorations = explored(self.worlds)
+        for name, exploration in explorations.items():
+            if not exploration.ends or (exploration.problems and not exploration.may_end("done")):
                 why = (
-                    "; ".join([*shown.problems, *shown.missing][:3])
+                    "; ".join([*exploration.problems, *exploration.missing][:3])
                     or "its slots have no values in the worlds that were made"
                 )
                 raise ConfigError(f"{self.service.name}: intent {name}: no trial request came to an end: {why}")
-        return found
+        return explorations
 
     def intents(self, size: str) -> tuple[str, ...]:
         """The intents of a size: those that its tools can serve."""
@@ -117,9 +117,9 @@ class TaskMaker:
             return bool(self._easily_wrong())
         return bool(self._fit(intents, variant))
 
-    def _fit(self, intents: Sequence[str], wanted: str) -> list[str]:
+    def _fit(self, intents: Sequence[str], ending: str) -> list[str]:
         """Those intents whose plan can end as wanted."""
-        return [n for n in intents if self.explored[n].may_end(wanted)]
+        return [n for n in intents if self.explored[n].may_end(ending)]
 
     def _draw(
         self,
@@ -169,10 +169,10 @@ class TaskMaker:
         broken_first = False
         while len(requests) < many:
             number = len(requests)
-            wanted = variant if number == 0 and variant != "impostor" else "done"
+            ending = variant if number == 0 and variant != "impostor" else "done"
             taken = {r.kind for r in requests}
             taken |= {name for group in self.service.apart for name in group if group & taken}
-            fit = {n: self.service.intent(n).share for n in self._fit(intents, wanted) if n not in taken}
+            fit = {n: self.service.intent(n).share for n in self._fit(intents, ending) if n not in taken}
             if number:  # assertions speak of the trouble alone, so that what is beside it must be a question
                 fit = {n: share for n, share in fit.items() if self.service.intent(n).trouble is None}
                 fit = {n: s for n, s in fit.items() if not broken_first or "answer" in self.explored[n].ends}
@@ -180,7 +180,7 @@ class TaskMaker:
                 raise Infeasible
             kind = source.rng.choices(list(fit), list(fit.values()))[0]
             source.before = actions
-            request, outcome = draw_request(source, kind, wanted, alone=many == 1)
+            request, outcome = draw_request(source, kind, ending, alone=many == 1)
             broken_first = broken_first or source.broken is not None
             self._note_approval(source.rng, request, outcome)
             if _overlap(self.service, request, requests):
@@ -193,7 +193,9 @@ class TaskMaker:
         for number, request in enumerate(requests):
             for before in ([], actions):  # an answer must be right whatever is done first
                 source.before = before
-                if request.answer is not None and source.outcome(request.kind, request.goal).told != (request.answer,):
+                if request.answer is not None and source.outcome(request.kind, request.goal).answers != (
+                    request.answer,
+                ):
                     raise Infeasible
             source.before = []  # and what comes later must be possible by itself
             if number and request.final and source.outcome(request.kind, request.final).kind not in ("done", "answer"):
@@ -227,8 +229,8 @@ class TaskMaker:
         if not others:
             raise Infeasible
         wrong = {fact.name: source.rng.choice(sorted(others))}
-        given = identity.arguments({**facts, **wrong})
-        if gold.call(self.worlds.domain.world(source.task), identity.tool, given) is not None:
+        arguments = identity.arguments({**facts, **wrong})
+        if gold.call(self.worlds.domain.world(source.task), identity.tool, arguments) is not None:
             raise Infeasible  # that is another user
         return wrong
 

@@ -24,22 +24,22 @@ _LITERAL = re.compile(r"\{\^?\d?\}|\{\w[\w.]*(?:\|\w+)?\}")
 def entities(maker: TaskMaker) -> list[str]:
     """Ids, names and values: all that stands in the records of tiny worlds, and how users say it. Where the service has
     a ``view``, only what it shows, and what users say."""
-    shown = None if maker.service.view is None else _shown_fields(maker)
+    fields = None if maker.service.view is None else _shown_fields(maker)
     firsts, lasts = FIRST_NAMES[:TINY_NAMES], LAST_NAMES[:TINY_NAMES]
-    found: dict[str, None] = dict.fromkeys([*firsts, *(f"{n} " for n in firsts), *lasts])
+    texts: dict[str, None] = dict.fromkeys([*firsts, *(f"{n} " for n in firsts), *lasts])
     for split in ("train", "validation", "test"):
         for number in range(WORLDS // 3):
             tables, _ = maker.worlds.world(split, 0, number, 0, maker.service.smallest)
-            for value in _leaves(tables, shown):
+            for value in _leaves(tables, fields):
                 for text in _spellings(value):
-                    found[text] = None
+                    texts[text] = None
     for slot in maker.service.slots.values():
         kind = maker.service.kind(slot)
-        found |= dict.fromkeys(wording for choice in kind.choices for wording in kind.wordings(choice))
+        texts |= dict.fromkeys(wording for choice in kind.choices for wording in kind.wordings(choice))
         values = slot.draw.values if slot.draw else ()
-        found |= dict.fromkeys(kind.say(value, None) for value in values)
-        found |= dict.fromkeys(value for value in values if isinstance(value, str))
-    return [text for text in found if len(text) > 1]
+        texts |= dict.fromkeys(kind.say(value, None) for value in values)
+        texts |= dict.fromkeys(value for value in values if isinstance(value, str))
+    return [text for text in texts if len(text) > 1]
 
 
 def phrases(maker: TaskMaker) -> list[str]:

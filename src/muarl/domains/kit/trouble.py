@@ -52,9 +52,9 @@ def trouble_in(message: Message) -> Trouble:
 def understood(text: str) -> str:
     """An answer without the mark of a cut, its fields under the names that they had before a new version."""
 
-    def old(found: re.Match[str]) -> str:
-        key = found["before"] == '"'
-        return found[0] if key != (found["after"] == '":') else f"{found['before']}{found['name']}{found['after']}"
+    def old(match: re.Match[str]) -> str:
+        key = match["before"] == '"'
+        return match[0] if key != (match["after"] == '":') else f"{match['before']}{match['name']}{match['after']}"
 
     return _NEW_NAME.sub(old, _CUT.sub("", text))
 
@@ -68,29 +68,33 @@ LISTINGS = 3
 
 @dataclass(slots=True)
 class Doubt:
-    """A write of which nobody knows whether it was carried out. ``looks``: look-ups by which it can be told: one that
-    was made before shows something else now, or one that was not shows a record like the write's arguments."""
+    """A write of which nobody knows whether it was carried out."""
 
     call: ToolCall
     move: Move | None
     looks: list[Look]
+    """Look-ups by which it can be told: one that was made before shows something else now, or one that was not shows a
+    record like the write's arguments."""
 
 
 @dataclass(slots=True)
 class Coping:
-    """What becomes of a call that the system has failed. ``again``: it is made again; ``doubt``: it must be found out
-    first whether it was carried out; ``stuck``: nothing helps (``doubtful``: and nobody knows what came of it).
-    ``tries``: failed ones in a row, ``look_tries`` those of a doubt's look-up; ``relooks``: how often a look-up was
-    made again because its answer made no sense.
-    """
+    """What becomes of a call that the system has failed."""
 
     again: tuple[ToolCall, Move | None] | None = None
+    """It is made again."""
     doubt: Doubt | None = None
+    """It must be found out first whether it was carried out."""
     stuck: ToolCall | None = None
+    """Nothing helps."""
     doubtful: bool = False
+    """Nothing helps, and nobody knows what came of it."""
     tries: int = 0
+    """Failed ones in a row."""
     look_tries: int = 0
+    """Failed ones of a doubt's look-up."""
     relooks: int = 0
+    """How often a look-up was made again because its answer made no sense."""
 
     @property
     def waiting(self) -> bool:
@@ -116,14 +120,14 @@ class Coping:
         else:
             self.again = call, move
 
-    def learn(self, shown: Any) -> bool:
+    def learn(self, answer: Any) -> bool:
         """What the first of the doubt's look-ups shows now: whether the write was carried out. It is made again where
         none of them shows anything new."""
         doubt, self.look_tries = self.doubt, 0
         assert doubt is not None
         _, asked, before = doubt.looks.pop(0)
         arguments = {name: value for name, value in doubt.call.arguments.items() if name not in asked}
-        if (shown != before) if before is not NOT_SEEN else holds(shown, arguments):
+        if (answer != before) if before is not NOT_SEEN else holds(answer, arguments):
             self.doubt = None
             return True
         if not doubt.looks:
@@ -133,13 +137,13 @@ class Coping:
 
 def looks_of(request: Request, seen: Mapping[str, Any]) -> list[Look]:
     """The look-ups that a request has gone by since the last write, the last one first. ``seen``: see ``Seen``."""
-    found: dict[str, Look] = {}
+    looks: dict[str, Look] = {}
     for key in reversed(request.looked):
         called = key.split(ANEW)[0]
         if called in seen:
             tool, arguments = looked_up(key)
-            found.setdefault(called, (tool, arguments, seen[called]))
-    return list(found.values())
+            looks.setdefault(called, (tool, arguments, seen[called]))
+    return list(looks.values())
 
 
 def holds(value: Any, arguments: Mapping[str, Any]) -> bool:
@@ -159,16 +163,18 @@ def holds(value: Any, arguments: Mapping[str, Any]) -> bool:
 def listings_of(service: Service, call: ToolCall, caller: Mapping[str, Any], made: list[Look]) -> list[Look]:
     """Look-ups for which only what is known is needed, such as all bookings of a guest whose id is: they show what a
     write has made. None for a write that changes a record which one of the look-ups ``made`` before it is of."""
-    of_records = [dict(given) for _, given, _ in made if len(given) == 1 and not given.items() <= caller.items()]
-    if any(given.items() <= call.arguments.items() for given in of_records):
+    of_records = [
+        dict(arguments) for _, arguments, _ in made if len(arguments) == 1 and not arguments.items() <= caller.items()
+    ]
+    if any(arguments.items() <= call.arguments.items() for arguments in of_records):
         return []
-    known, before = {**caller, **call.arguments}, [(tool, dict(given)) for tool, given, _ in made]
-    found: list[Look] = []
+    values, before = {**caller, **call.arguments}, [(tool, dict(arguments)) for tool, arguments, _ in made]
+    looks: list[Look] = []
     for tool, required in _reads(service).items():
-        if required and all(name in known for name in required):
-            given = {name: known[name] for name in required}
-            found += [(tool, given, NOT_SEEN)] if (tool, given) not in before else []
-    return found[:LISTINGS]
+        if required and all(name in values for name in required):
+            arguments = {name: values[name] for name in required}
+            looks += [(tool, arguments, NOT_SEEN)] if (tool, arguments) not in before else []
+    return looks[:LISTINGS]
 
 
 @lru_cache(maxsize=32)
@@ -181,7 +187,7 @@ def _reads(service: Service) -> Mapping[str, tuple[str, ...]]:
 
 def summary_of(call: ToolCall, caller: str, *, doubtful: bool) -> str:
     """What whoever takes over is told of a call that the system does not carry out."""
-    given = ", ".join(f"{name} {value}" for name, value in call.arguments.items())
-    known = " Whether it was carried out is not known." if doubtful else ""
-    what = f"{call.name.replace('_', ' ')}{f' ({given})' if given else ''}"
-    return f"The system fails at a request of the {caller}: {what}.{known}"
+    arguments = ", ".join(f"{name} {value}" for name, value in call.arguments.items())
+    doubt = " Whether it was carried out is not known." if doubtful else ""
+    what = f"{call.name.replace('_', ' ')}{f' ({arguments})' if arguments else ''}"
+    return f"The system fails at a request of the {caller}: {what}.{doubt}"

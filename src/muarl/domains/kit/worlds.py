@@ -53,15 +53,15 @@ class Worlds:
         """The domain as tasks of a size are played in it. ValueError for an unknown size."""
         service = self.service
         is_tiny = service.size(size).tiny
-        given: dict[str, Any] = {} if service.tables is None else {"database": {}}
+        options: dict[str, Any] = {} if service.tables is None else {"database": {}}
         policy: Path | str | None = service.policy_compact or None if is_tiny else None
         if service.authority is not None:
             own = policy_text(service.domain, policy or service.domain.policy)
             policy = f"{own.rstrip()}\n\n{service.authority.policy_text(service.caller)}\n"
         if not is_tiny:
-            return service.domain(**given) if policy is None else service.domain(**given, policy=policy)
+            return service.domain(**options) if policy is None else service.domain(**options, policy=policy)
         tools = service.tiny_tools or None
-        return service.domain(**given, policy=policy, tools=tools, render=service.written)
+        return service.domain(**options, policy=policy, tools=tools, render=service.written)
 
     def tools(self, size: str) -> Sequence[str]:
         """The tools of a size."""
@@ -114,10 +114,10 @@ class Worlds:
     @cached_property
     def _own_people(self) -> Mapping[str, Sequence[str]]:
         """The keys of the users in the domain's own database, by split."""
-        found: dict[str, list[str]] = defaultdict(list)
+        keys: dict[str, list[str]] = defaultdict(list)
         for key in self.domain.base.tables[self.service.identity.table] if self.service.identity else ():
-            found[split_of(str(key))].append(key)
-        return found
+            keys[split_of(str(key))].append(key)
+        return keys
 
     def source(
         self,
@@ -150,24 +150,24 @@ class Worlds:
         device = service.device
         at_hand = tuple(device.given(wrapped(user))) if device is not None and device.given is not None else ()
         bare = Task(task_id, service.name, "", (), database=database, initial_actions=at_hand)
-        shown: Mapping[str, Any] = facts_of(service, user)
+        user_facts: Mapping[str, Any] = facts_of(service, user)
         if identity is not None and identity.tool:
             facts = facts_of(service, user)
-            given = identity.arguments(facts)
-            answer, error = gold.attempt(self.domain.world(bare), identity.tool, given, service)
-            found = identity.found(service.seen(identity.tool, answer))
+            arguments = identity.arguments(facts)
+            answer, error = gold.attempt(self.domain.world(bare), identity.tool, arguments, service)
+            identified = identity.found(service.seen(identity.tool, answer))
             if error:
-                told = f"{identity.tool}({json.dumps(given, default=str)}) answers {error!r}"
+                call_text = f"{identity.tool}({json.dumps(arguments, default=str)}) answers {error!r}"
                 raise ConfigError(
-                    f"{service.name}: identity: a user of the table {identity.table} is not found: {told}"
+                    f"{service.name}: identity: a user of the table {identity.table} is not found: {call_text}"
                 )
-            for what, record in ((f"the table {identity.table}", user), (identity.tool, found)):
+            for what, record in ((f"the table {identity.table}", user), (identity.tool, identified)):
                 if identity.key not in record:
                     raise ConfigError(f"{service.name}: identity: key: {what} shows no {identity.key!r}: {record}")
-            if found[identity.key] != user[identity.key]:
+            if identified[identity.key] != user[identity.key]:
                 raise Infeasible  # somebody else answers to the same facts
-            shown = {**facts, **found}
-        return RequestSource(service, rng, self.domain, tables, bare, user, shown, rules, split=split)
+            user_facts = {**facts, **identified}
+        return RequestSource(service, rng, self.domain, tables, bare, user, user_facts, rules, split=split)
 
 
 def shown_user(service: Service, world: World, facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -175,21 +175,21 @@ def shown_user(service: Service, world: World, facts: Mapping[str, Any]) -> Mapp
     if service.identity is None or not service.identity.tool:
         return facts
     identity = service.identity
-    shown = service.seen(identity.tool, gold.call(world, identity.tool, identity.arguments(facts), service))
-    return None if shown is None else {**facts, **identity.found(shown)}
+    answer = service.seen(identity.tool, gold.call(world, identity.tool, identity.arguments(facts), service))
+    return None if answer is None else {**facts, **identity.found(answer)}
 
 
 def facts_of(service: Service, user: Mapping[str, Any]) -> dict[str, Any]:
     """The facts by which a user is identified, from the user's record."""
-    found = {}
+    facts = {}
     for fact in service.facts:
         try:
-            found[fact.name] = fact.of(user)
+            facts[fact.name] = fact.of(user)
         except KeyError as problem:
             field = problem.args[0]
-            told = f"users have no field {field!r}{one_of_them(field, user)}: name it with Fact(..., field=...)"
-            raise ConfigError(f"{service.name}: fact {fact.name}: {told}") from None
-    return found
+            explanation = f"users have no field {field!r}{one_of_them(field, user)}: name it with Fact(..., field=...)"
+            raise ConfigError(f"{service.name}: fact {fact.name}: {explanation}") from None
+    return facts
 
 
 @lru_cache(maxsize=32)

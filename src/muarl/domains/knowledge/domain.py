@@ -31,22 +31,22 @@ from muarl.types.chat import ToolSpec
 from muarl.types.episode import Usage
 
 
-def as_knowledge(given: Any, owner: type[Any]) -> Knowledge:
+def as_knowledge(documents: Any, owner: type[Any]) -> Knowledge:
     """Whatever an author gave as ``documents``, as Knowledge. ConfigError or DataError says what is wrong."""
     where = f"{owner.__name__}.documents"
-    if isinstance(given, Knowledge):
-        return given
-    if isinstance(given, (str, Path)):
+    if isinstance(documents, Knowledge):
+        return documents
+    if isinstance(documents, (str, Path)):
         try:
-            folder = beside(owner, "documents", Path(given))
+            folder = beside(owner, "documents", Path(documents))
             return _read(folder, _stamp(folder))
         except DataError as problem:
             raise DataError(f"{where}: {problem}") from None
-    if given is None:
+    if documents is None:
         raise ConfigError(f'{where} is not set: name a folder of Markdown files, such as Path("documents")')
-    if not isinstance(given, Iterable):
-        raise ConfigError(f"{where} must be a Path to a folder, or documents, not {type(given).__name__}")
-    several = tuple(given)
+    if not isinstance(documents, Iterable):
+        raise ConfigError(f"{where} must be a Path to a folder, or documents, not {type(documents).__name__}")
+    several = tuple(documents)
     if wrong := [one for one in several if not isinstance(one, Document)]:
         raise ConfigError(f"{where}: {wrong[0]!r:.60} is no Document")
     ids = [one.id for one in several]
@@ -57,8 +57,8 @@ def as_knowledge(given: Any, owner: type[Any]) -> Knowledge:
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """What changes when a file of the folder does."""
-    found = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
-    return tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in found)
+    stats = ((path, path.lstat()) for path in sorted(folder.rglob("*")))
+    return tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats)
 
 
 @lru_cache(maxsize=8)
@@ -90,18 +90,19 @@ NOTHING = "No document has these words."
 
 
 class KnowledgeDomain(Domain):
-    """A domain whose agent has documents to search.
-
-    ``documents``: a Path to a folder of Markdown files, relative to the module that defines the class, or a
-    ``Knowledge``, or ``Document`` s. ``searches``: which search tools are offered. ``top_k``: how many documents a
-    search shows. Methods marked with ``@discoverable`` are tools that agents find in the documents.
+    """A domain whose agent has documents to search. Methods marked with ``@discoverable`` are tools that agents find in
+    the documents.
 
     Options of an instance besides those of ``Domain``: other ``documents``. ``tools`` leaves out listed tools only.
     """
 
     documents: ClassVar[Any] = None
+    """A Path to a folder of Markdown files, relative to the module that defines the class, or a ``Knowledge``, or
+    ``Document`` s."""
     searches: ClassVar[Sequence[str]] = SEARCHES
+    """Which search tools are offered."""
     top_k: ClassVar[int] = 10
+    """How many documents a search shows."""
     _unlocked: set[str]
 
     def __init__(self, *, documents: Any = None, **options: Any) -> None:
@@ -128,8 +129,8 @@ class KnowledgeDomain(Domain):
         them."""
         if self._knowledge is None:
             cls = type(self)
-            given = cls.documents if self._given_documents is None else self._given_documents
-            self._knowledge = as_knowledge(given, cls)
+            source = cls.documents if self._given_documents is None else self._given_documents
+            self._knowledge = as_knowledge(source, cls)
         return self._knowledge
 
     def discoverable_names(self) -> tuple[str, ...]:
@@ -248,9 +249,9 @@ class KnowledgeDomain(Domain):
 
         agent_tool_name: the name of the tool, as the document has it.
         """
-        known = self._known(agent_tool_name)
+        declared = self._known(agent_tool_name)
         self._unlocked.add(agent_tool_name)
-        return f"{shown(known.schema.spec)}\n\nYou can now call it with {CALL}."
+        return f"{shown(declared.schema.spec)}\n\nYou can now call it with {CALL}."
 
     @tool(writes=True)
     def call_discoverable_agent_tool(self, agent_tool_name: str, arguments: str = "{}") -> Any:
@@ -259,18 +260,18 @@ class KnowledgeDomain(Domain):
         agent_tool_name: the name of the tool.
         arguments: its arguments as JSON, such as '{"user_id": "U-17"}'.
         """
-        known = self._known(agent_tool_name)
+        declared = self._known(agent_tool_name)
         if agent_tool_name not in self._unlocked:
             raise ValueError(f"the tool {agent_tool_name!r} is locked: unlock it first, with {UNLOCK}")
         try:
-            given = parse_json(arguments)
+            values = parse_json(arguments)
         except ValueError as problem:
             raise ValueError(f"the arguments are no JSON: {problem}") from None
-        if not isinstance(given, dict):
+        if not isinstance(values, dict):
             raise ValueError("the arguments must be a JSON object")
-        if (wrong := known.schema.check(given)) is not None:
+        if (wrong := declared.schema.check(values)) is not None:
             raise ValueError(f"{agent_tool_name}: {wrong}")
-        return getattr(self, agent_tool_name)(**known.schema.convert(given))
+        return getattr(self, agent_tool_name)(**declared.schema.convert(values))
 
     def _known(self, name: str) -> Tool:
         if name not in self.discoverables:

@@ -24,21 +24,23 @@ OFFERED = tuple(name for name, one in VARIANTS.items() if one.tools and set(one.
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """How documents are searched, shared by all worlds of a domain.
-
-    ``variant``: None leaves it to the domain; ``top_k``, ``grep_top_k``: how many documents are shown, None: as many as
-    the domain says. ``embedder``, ``reranker``: models in place of those that TAU2 asks; ``least``: the lowest rating
-    of a document that is shown; ``cache``: of embeddings.
-    """
+    """How documents are searched, shared by all worlds of a domain."""
 
     variant: Variant | None = None
+    """None leaves it to the domain."""
     top_k: int | None = None
+    """How many documents are shown, None: as many as the domain says."""
     grep_top_k: int | None = None
+    """How many documents ``grep`` shows, None: as many as the domain says."""
     case_sensitive: bool = False
     embedder: Embedder | None = None
+    """The model in place of the one that TAU2 asks."""
     reranker: Reranker | None = None
+    """The model in place of the one that TAU2 asks."""
     least: float | None = LEAST_RATING
+    """The lowest rating of a document that is shown."""
     cache: EmbeddingCache | None = None
+    """Of embeddings."""
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -59,10 +61,10 @@ class Ways:
         so that worlds which share these share them."""
         if self.variant is None:
             return None
-        found: Search = BM25Search(knowledge)
+        search: Search = BM25Search(knowledge)
         if self.variant.embeds:
-            found = EmbeddingSearch(knowledge, self._embedder, self.cache)
-        return RerankedSearch(found, self._reranker, least=self.least) if self.variant.reranked else found
+            search = EmbeddingSearch(knowledge, self._embedder, self.cache)
+        return RerankedSearch(search, self._reranker, least=self.least) if self.variant.reranked else search
 
     @property
     def usage(self) -> Usage:
@@ -77,23 +79,23 @@ class Ways:
                 await vars(self)[part].aclose()
 
 
-def fitting(wanted: str, domain: str, tools: Collection[str]) -> Variant:
+def fitting(name: str, domain: str, tools: Collection[str]) -> Variant:
     """The variant of that name. ConfigError if a domain with these tools cannot host it."""
-    if wanted not in OFFERED:
-        known = VARIANTS.get(wanted)
+    if name not in OFFERED:
+        variant = VARIANTS.get(name)
         why = "there is no such variant"
-        if known is not None:
-            why = "it needs a shell, which only TAU2's bank has" if "shell" in known.tools else (
+        if variant is not None:
+            why = "it needs a shell, which only TAU2's bank has" if "shell" in variant.tools else (
                 "what it tells the agent is a prompt of TAU2's bank"
             )  # fmt: skip
-        raise ConfigError(f"retrieval: {domain} cannot be searched by {wanted!r}: {why}; {_remedy(tools)}")
-    lacking = [tool for tool in VARIANTS[wanted].tools if tool not in tools]
+        raise ConfigError(f"retrieval: {domain} cannot be searched by {name!r}: {why}; {_remedy(tools)}")
+    lacking = [tool for tool in VARIANTS[name].tools if tool not in tools]
     if lacking:
         raise ConfigError(
-            f"retrieval: {domain} cannot be searched by {wanted!r}: it does not offer {lacking[0]} (at this size); "
+            f"retrieval: {domain} cannot be searched by {name!r}: it does not offer {lacking[0]} (at this size); "
             f"{_remedy(tools)}"
         )
-    return VARIANTS[wanted]
+    return VARIANTS[name]
 
 
 def _remedy(tools: Collection[str]) -> str:

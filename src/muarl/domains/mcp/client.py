@@ -28,21 +28,23 @@ REFUSED = (401, 403)
 
 @dataclass(frozen=True)
 class ServerTool:
-    """A tool as its server describes it. ``reads_only``: its annotation, None where it has none."""
+    """A tool as its server describes it."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     reads_only: bool | None = None
+    """Its annotation, None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a tool call gave back. ``full``: how many characters it had before it was cut to the bound."""
+    """What a tool call gave back."""
 
     text: str
     error: bool = False
     full: int = 0
+    """How many characters it had before it was cut to the bound."""
 
 
 class ServerError(InfrastructureError):
@@ -127,7 +129,7 @@ class Connection:
 
     async def refresh(self) -> None:
         """List the server's tools anew. ServerError if it cannot."""
-        found: dict[str, ServerTool] = {}
+        tools: dict[str, ServerTool] = {}
         cursor: str | None = None
         self._renew()
         self.stale = False
@@ -137,7 +139,7 @@ class Connection:
                     page = await self._client.list_tools(cursor=cursor)
                     for tool in page.tools:
                         reads_only = getattr(tool.annotations, "read_only_hint", None)
-                        found[tool.name] = ServerTool(
+                        tools[tool.name] = ServerTool(
                             tool.name, tool.description or "", dict(tool.input_schema), reads_only
                         )
                     cursor = page.next_cursor
@@ -145,7 +147,7 @@ class Connection:
                         break
         except BaseException as problem:
             await self._raise(problem, "did not list its tools")
-        self.tools = found
+        self.tools = tools
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Call a tool. What is wrong with the call comes back as an error answer; a broken server is a ServerError."""
@@ -276,8 +278,8 @@ class _HttpTransport:
         self._client = client
         # Whole answers are bounded by the client; from version 2.3 on the SDK bounds a single event, too.
         bound = {"max_sse_event_size": launch.bounds.wire}
-        known = inspect.signature(make).parameters
-        self._inner = make(launch.url, http_client=client, **{k: v for k, v in bound.items() if k in known})
+        parameters = inspect.signature(make).parameters
+        self._inner = make(launch.url, http_client=client, **{k: v for k, v in bound.items() if k in parameters})
 
     async def __aenter__(self) -> Any:
         await self._client.__aenter__()

@@ -35,16 +35,15 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
 class McpDomain(Domain):
-    """A domain on an MCP server.
-
-    ``launch``: how the server is reached. ``offers``: the tools that the agent gets, None for all. ``listing``: the
-    server's tools as they are known to be, so that the domain can be looked at without starting it; None: it is asked
-    at the first need. ``places``: how many of its processes may run at once, 0 for the machine's default.
-    """
+    """A domain on an MCP server. ``places``: how many of its processes may run at once, 0 for the machine's default."""
 
     launch: ClassVar[Launch]
+    """How the server is reached."""
     offers: ClassVar[Sequence[OfferedTool] | None] = None
+    """The tools that the agent gets, None for all."""
     listing: ClassVar[Mapping[str, ServerTool] | None] = None
+    """The server's tools as they are known to be, so that the domain can be looked at without starting it; None: it is
+    asked at the first need."""
 
     def __init__(
         self,
@@ -144,10 +143,10 @@ class McpDomain(Domain):
         for task in tasks:
             self.check_task(task)
         try:
-            found = self.ask()
+            listing = self.ask()
         except InfrastructureError as problem:
             raise ConfigError(f"{self.name}: {problem}") from problem
-        difference = changed(self.offered().values(), found)
+        difference = changed(self.offered().values(), listing)
         if difference is not None:
             raise ConfigError(f"{self.name}: the MCP server {self.server.name} is another version: {difference}")
 
@@ -289,12 +288,12 @@ class McpWorld(World):
         if not self.domain.known:
             await self._opened()
         tools = self.domain.offered() if requestor == "assistant" else {}
-        known = tools.get(call.name)
+        offered = tools.get(call.name)
         if call.invalid is not None:
             return ToolResult(f"Error: the tool call could not be read: {call.invalid}", True)
-        if known is None:
+        if offered is None:
             return ToolResult(f"Error: there is no tool {call.name!r}. Tools: {', '.join(tools) or 'none'}.", True)
-        problem = known.schema.check(call.arguments) or self.domain.guard(call.name, call.arguments)
+        problem = offered.schema.check(call.arguments) or self.domain.guard(call.name, call.arguments)
         if problem is not None:
             return ToolResult(f"Error: {call.name}: {problem}", True)
         place = await self._opened()
@@ -303,34 +302,34 @@ class McpWorld(World):
             self._digest, good = None, self._good
             self._good = False  # until it has answered: nobody knows what a server does that was left in a call
             try:
-                answer = await self._ask(place, known, call)
+                answer = await self._ask(place, offered, call)
             except ServerError as failure:
-                if not failure.slow or known.kind == "write" or self.domain.server.slow_reads != "answer":
+                if not failure.slow or offered.kind == "write" or self.domain.server.slow_reads != "answer":
                     raise
                 await self._start_again(place)
                 seconds = self.domain.server.bounds.call
                 answer = ToolResult(f"Error: {call.name} took longer than {seconds:g} seconds and was stopped", True)
             self._good = good
-        if not answer.error and known.kind == "write":
+        if not answer.error and offered.kind == "write":
             self.writes.append(call)
         return answer
 
-    async def _ask(self, place: pool.ServerFolder, known: Offered, call: ToolCall) -> ToolResult:
+    async def _ask(self, place: pool.ServerFolder, offered: Offered, call: ToolCall) -> ToolResult:
         """One call to the server. A read that a dying server left without an answer is asked once more of a new one."""
         connection = place.connection
         assert connection is not None
         if connection.stale:
             await connection.refresh()
             self._check_tools(place)
-        arguments = _renamed(known.arguments(call.arguments, place.folder), ALIAS, str(place.folder))
+        arguments = _renamed(offered.arguments(call.arguments, place.folder), ALIAS, str(place.folder))
         try:
-            answer = await connection.call(known.offer.tool, arguments)
+            answer = await connection.call(offered.offer.tool, arguments)
         except ServerError as failure:
-            again = known.kind != "write" and self.domain.server.keeps == "folder" and not failure.slow
+            again = offered.kind != "write" and self.domain.server.keeps == "folder" and not failure.slow
             if not again or self.domain.server.url:
                 raise
             await self._start_again(place)
-            answer = await place.connection.call(known.offer.tool, arguments)  # type: ignore[union-attr]
+            answer = await place.connection.call(offered.offer.tool, arguments)  # type: ignore[union-attr]
         text = answer.text.replace(str(place.folder), ALIAS)
         return ToolResult(self.domain.tidy(call.name, text), answer.error or self.domain.failed(call.name, text))
 

@@ -19,17 +19,17 @@ def inside(folder: Path, path: str) -> Path:
 
 def folder_state(folder: Path) -> dict[str, Any]:
     """All files (path to text) and folders under a folder; bytes that are no text as their hash."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
-            found[name] = {"link": str(path.readlink())}
+            state[name] = {"link": str(path.readlink())}
         elif path.is_dir():
-            found[f"{name}/"] = {}
+            state[f"{name}/"] = {}
         else:
             data = path.read_bytes()
             try:
-                found[name] = {"text": data.decode()}
+                state[name] = {"text": data.decode()}
             except UnicodeDecodeError:
-                found[name] = {"sha256": hashlib.sha256(data).hexdigest()}
-    return found
+                state[name] = {"sha256": hashlib.sha256(data).hexdigest()}
+    return state

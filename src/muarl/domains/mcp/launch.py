@@ -16,17 +16,16 @@ FOLDER = "{folder}"
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What a server may take before it counts as broken.
-
-    ``start``: seconds until it has said hello. ``call``: seconds for one tool call. ``output``: characters of a tool's
-    answer that are shown; the rest is cut, with a note. ``wire``: bytes that it may send in the course of one call;
-    more is a flood, which ends the server.
-    """
+    """What a server may take before it counts as broken."""
 
     start: float = 30.0
+    """Seconds until it has said hello."""
     call: float = 20.0
+    """Seconds for one tool call."""
     output: int = 20_000
+    """Characters of a tool's answer that are shown; the rest is cut, with a note."""
     wire: int = 8 << 20
+    """Bytes that it may send in the course of one call; more is a flood, which ends the server."""
 
     def __post_init__(self) -> None:
         if min(self.start, self.call, self.output, self.wire) <= 0:
@@ -35,30 +34,29 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One way to reach a server: a command that talks over its standard input and output, or the URL of one that runs.
-
-    ``command`` and ``env`` may contain ``{folder}``. The environment is the little that a program needs to run
-    (PATH, and a home folder of its own), and ``env``: no key of yours reaches a server unless you pass it.
-
-    ``keeps``: where the server's state lives. "folder": in files, so that one process can serve one episode after the
-    other, each with a fresh folder, and a server that died can be started again over the same files. "process": in its
-    memory too, so that every episode gets a process (over HTTP: a session) of its own. ``reuse``: how many episodes a
-    process serves at most. ``slow_reads``: "drop" loses the episode when a call takes too long; "answer" tells the
-    agent so where the call only reads, and starts the server again (for servers that an agent can keep busy itself).
-
-    ``handshake``: "initialize", which every server knows, or "discover", for those that know nothing else.
-    ``token_env``: the environment variable with the bearer token for a URL.
-    """
+    """One way to reach a server: a command that talks over its standard input and output, or the URL of one that
+    runs."""
 
     name: str
     command: tuple[str, ...] = ()
+    """May contain ``{folder}``."""
     env: tuple[tuple[str, str], ...] = ()
+    """May contain ``{folder}``. The environment is the little that a program needs to run (PATH, and a home folder of
+    its own), and this: no key of yours reaches a server unless you pass it."""
     url: str = ""
     token_env: str = ""
+    """The environment variable with the bearer token for a URL."""
     keeps: Literal["folder", "process"] = "folder"
+    """Where the server's state lives. "folder": in files, so that one process can serve one episode after the other,
+    each with a fresh folder, and a server that died can be started again over the same files. "process": in its memory
+    too, so that every episode gets a process (over HTTP: a session) of its own."""
     reuse: int = 200
+    """How many episodes a process serves at most."""
     slow_reads: Literal["drop", "answer"] = "drop"
+    """"drop" loses the episode when a call takes too long; "answer" tells the agent so where the call only reads, and
+    starts the server again (for servers that an agent can keep busy itself)."""
     handshake: Literal["initialize", "discover"] = "initialize"
+    """"initialize", which every server knows, or "discover", for those that know nothing else."""
     bounds: ServerLimits = ServerLimits()
 
     def __post_init__(self) -> None:

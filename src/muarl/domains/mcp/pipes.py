@@ -113,9 +113,9 @@ class Pipes:
                     except (ValueError, RecursionError):
                         self._garbage += bool(line.strip())
                         if self._garbage > GARBAGE_LINES:
-                            shown = line[:80].decode("utf-8", errors="replace").strip()
+                            text = line[:80].decode("utf-8", errors="replace").strip()
                             self._give_up(
-                                process, f"writes something other than messages to its standard output: {shown!r}"
+                                process, f"writes something other than messages to its standard output: {text!r}"
                             )
                             return
                         continue

@@ -26,22 +26,25 @@ SIZES = (WorldSize("tiny", 1, 1, tiny=True), WorldSize("medium", 1, 1))
 
 
 class ScenarioDomain(McpDomain):
-    """The domain of one service at one size.
-
-    ``folder``: where its files are. ``public``: the server's name. ``arguments``, ``env``: what it is started with.
-    ``bounds``, ``slow_reads``: see ``launch``. ``tiny_tools``: what the tiny size offers.
-    """
+    """The domain of one service at one size."""
 
     folder: ClassVar[Path]
+    """Where its files are."""
     public: ClassVar[str]
+    """The server's name."""
     arguments: ClassVar[tuple[str, ...]] = ()
+    """What the server is started with."""
     env: ClassVar[Mapping[str, str]] = {}
+    """What the server is started with."""
     bounds: ClassVar[ServerLimits] = ServerLimits()
+    """See ``launch``."""
     slow_reads: ClassVar[Literal["drop", "answer"]] = "drop"
+    """See ``launch``."""
     tiny_tools: ClassVar[tuple[str, ...]]
+    """What the tiny size offers."""
 
     def __init__(self, size: str = "medium", *, policy: str | None = None, places: int = 0) -> None:
-        names = [known.name for known in SIZES]
+        names = [world_size.name for world_size in SIZES]
         if size not in names:
             raise ValueError(f"size must be one of {', '.join(names)}, not {size!r}")
         self.size, tiny = size, size == "tiny"
@@ -72,8 +75,8 @@ class ScenarioDomain(McpDomain):
 def _short(spec: ToolSpec) -> ToolSpec:
     first = spec.description.split(". ")[0].rstrip(".")
     properties = {n: _bare(s) for n, s in spec.parameters["properties"].items()}
-    kept = {"type": "object", "properties": properties, "required": spec.parameters["required"]}
-    return ToolSpec(spec.name, first, kept)
+    parameters = {"type": "object", "properties": properties, "required": spec.parameters["required"]}
+    return ToolSpec(spec.name, first, parameters)
 
 
 def _bare(schema: Any) -> Any:

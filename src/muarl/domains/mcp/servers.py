@@ -28,11 +28,12 @@ _SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What is installed together. ``pins``: the files that name every package's version (npm: and its hash)."""
+    """What is installed together."""
 
     name: str
     source: Literal["pypi", "npm"]
     pins: tuple[str, ...]
+    """The files that name every package's version (npm: and its hash)."""
 
     @property
     def folder(self) -> Path:
@@ -59,15 +60,17 @@ BUNDLES = {
 
 @dataclass(frozen=True, slots=True)
 class PublicServer:
-    """A public server. ``entry``: how it is started inside its bundle's folder. ``needs``: other programs it uses."""
+    """A public server."""
 
     name: str
     package: str
     version: str
     bundle: str
     entry: tuple[str, ...]
+    """How it is started inside its bundle's folder."""
     licence: str = "MIT"
     needs: tuple[str, ...] = ()
+    """Other programs it uses."""
 
     def command(self, *arguments: str) -> tuple[str, ...]:
         """The command that starts it, installed or not."""

@@ -22,18 +22,18 @@ _SAY_NOTHING = ("title", "description", "$schema", "examples", "default", "addit
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """One of the server's tools as the agent gets it.
-
-    ``named``: the name that the agent calls it by. ``fixed``: arguments that are filled in for the agent, who does not
-    see them; ``{folder}`` stands for the episode's folder. ``hidden``: optional arguments that the agent is not shown.
-    ``kind`` None: as the server's annotation says, "write" where it says nothing.
-    """
+    """One of the server's tools as the agent gets it."""
 
     tool: str
     named: str = ""
+    """The name that the agent calls it by."""
     kind: Kind | None = None
+    """None: as the server's annotation says, "write" where it says nothing."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that are filled in for the agent, who does not see them; ``{folder}`` stands for the episode's
+    folder."""
     hidden: tuple[str, ...] = ()
+    """Optional arguments that the agent is not shown."""
     description: str = ""
 
     @property
@@ -51,10 +51,10 @@ class Offered:
     schema: ToolSchema
     source: ServerTool
 
-    def arguments(self, given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def arguments(self, values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """The arguments that the server is sent."""
         fixed = {k: filled(v, folder) if isinstance(v, str) else v for k, v in self.offer.fixed.items()}
-        return {**given, **fixed}
+        return {**values, **fixed}
 
 
 def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[OfferedTool] | None) -> dict[str, Offered]:
@@ -62,17 +62,17 @@ def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[OfferedTool] | N
 
     ConfigError if an offer names a tool or an argument that the server does not have, or a name is taken twice.
     """
-    found: dict[str, Offered] = {}
+    tools: dict[str, Offered] = {}
     for offer in [OfferedTool(name) for name in listing] if offers is None else offers:
         source = listing.get(offer.tool)
         if source is None:
             raise ConfigError(f"tools: the server has no tool {offer.tool!r}; it has {', '.join(listing) or 'none'}")
-        if offer.name in found:
+        if offer.name in tools:
             raise ConfigError(f"tools: two tools would be called {offer.name!r}; rename one of them")
         reads = "read" if source.reads_only else "write"
         spec = ToolSpec(offer.name, offer.description or source.description, _parameters(offer, source))
-        found[offer.name] = Offered(offer, offer.kind or reads, _schema(spec), source)  # type: ignore[arg-type]
-    return found
+        tools[offer.name] = Offered(offer, offer.kind or reads, _schema(spec), source)  # type: ignore[arg-type]
+    return tools
 
 
 def _parameters(offer: OfferedTool, source: ServerTool) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def changed(offered: Iterable[Offered], listing: Mapping[str, ServerTool]) -> st
 def _shape(schema: Any, *, names: bool = False) -> Any:
     """A schema without what says nothing about calls. ``names``: its keys are the names of arguments."""
     if isinstance(schema, Mapping):
-        kept = {k: v for k, v in schema.items() if names or k not in _SAY_NOTHING}
-        return {k: _shape(v, names=k == "properties" and not names) for k, v in sorted(kept.items())}
+        telling = {k: v for k, v in schema.items() if names or k not in _SAY_NOTHING}
+        return {k: _shape(v, names=k == "properties" and not names) for k, v in sorted(telling.items())}
     if isinstance(schema, Sequence) and not isinstance(schema, str):
         return [_shape(v) for v in schema]
     return schema

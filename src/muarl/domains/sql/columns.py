@@ -25,10 +25,11 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. ``declared``: its type as the schema writes it."""
+    """A column of a table."""
 
     name: str
     declared: str = ""
+    """Its type as the schema writes it."""
 
     @property
     def kind(self) -> Kind:
@@ -89,13 +90,13 @@ def candidates(key: str, columns: Sequence[Column]) -> list[list[Any]] | None:
 
 
 def _values(text: str, column: Column) -> list[Any]:
-    found: list[Any] = [text]
+    values: list[Any] = [text]
     with suppress(ValueError):
-        found.append(bytes.fromhex(text))
+        values.append(bytes.fromhex(text))
     if column.untyped:
         for kind in (int, float):
             with suppress(ValueError):
                 number = kind(text)
                 if not isinstance(number, int) or number.bit_length() < 64:
-                    found.append(number)
-    return found
+                    values.append(number)
+    return values

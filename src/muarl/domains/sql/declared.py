@@ -22,25 +22,25 @@ _FILE = "sqlite:///"
 class SqlDatabase:
     """A SQL database that there is already: a SQLite file, or a server's by its SQLAlchemy URL. It is only ever read.
 
-    ``source``: the Path of a SQLite file, relative to the module of the domain class, or a URL such as
-    "postgresql+psycopg://user:password@host/shop". ``tables``: those that tools may see; empty: all. ``compared``:
-    those of them whose contents decide the reward (``Database.compared``); None: all.
-
     Rows of a file are read when they are asked for. A server's tables are copied once for each process, in one
     transaction, into a temporary file of its own; this takes the extra ``sql``.
     """
 
     source: Path | str
+    """The Path of a SQLite file, relative to the module of the domain class, or a URL such as
+    "postgresql+psycopg://user:password@host/shop"."""
     tables: Sequence[str] = ()
+    """Those that tools may see; empty: all."""
     compared: Sequence[str] | None = None
+    """Those of them whose contents decide the reward (``Database.compared``); None: all."""
 
     def __post_init__(self) -> None:
         for name in ("tables", "compared"):
-            given = getattr(self, name)
-            if isinstance(given, str):
-                raise ConfigError(f"SqlDatabase: {name} must be a tuple of names, such as ({given!r},)")
-            if given is not None:
-                object.__setattr__(self, name, tuple(given))
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ConfigError(f"SqlDatabase: {name} must be a tuple of names, such as ({value!r},)")
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
 
     def __repr__(self) -> str:
         source = repr(self.source) if isinstance(self.source, Path) else repr(shown(self.source))

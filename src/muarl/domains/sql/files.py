@@ -36,16 +36,16 @@ def open_file(path: Path, where: str, expected: str | None = None) -> SqliteStor
         with path.open("rb") as file:
             head = file.read(100)
         stamp = _stamp(path)
-        known = _open.get((path, stamp))
-        if known is None:
+        store = _open.get((path, stamp))
+        if store is None:
             _check_head(head, path, label)
-            known = _opened(path, stamp, head[18] == _WAL, where)
+            store = _opened(path, stamp, head[18] == _WAL, where)
     except OSError as problem:
         raise DataError(f"{label} cannot be read: {problem.strerror or problem}") from None
-    if expected not in (None, known.identity):
+    if expected not in (None, store.identity):
         raise DataError(f"{label} has other contents than where the run began: give every machine the same file")
-    _open[path, stamp] = known
-    return known
+    _open[path, stamp] = store
+    return store
 
 
 def _check_head(head: bytes, path: Path, label: str) -> None:
@@ -72,9 +72,9 @@ def _opened(path: Path, stamp: _Stamp, wal: bool, where: str) -> SqliteStore:
     try:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found.startswith("***"):
-            raise sqlite3.DatabaseError(" ".join(found.split()))
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict.startswith("***"):
+            raise sqlite3.DatabaseError(" ".join(verdict.split()))
     except sqlite3.Error as problem:
         connection.close()
         busy = getattr(problem, "sqlite_errorname", "").startswith("SQLITE_BUSY")
@@ -124,7 +124,7 @@ def tables_of(store: SqliteStore) -> Mapping[str, str]:
     """The names of tables and views, each with what it is: "table", "view", "virtual" or "shadow" (a virtual one's)."""
     every = list(store.rows("SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid"))
     virtual = tuple(f"{name}_" for name, _, sql in every if (sql or "").upper().startswith("CREATE VIRTUAL"))
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for name, kind, sql in every:
         if name.startswith("sqlite_"):
             continue
@@ -132,8 +132,8 @@ def tables_of(store: SqliteStore) -> Mapping[str, str]:
             kind = "virtual"
         elif kind == "table" and name.startswith(virtual):
             kind = "shadow"
-        found[name] = kind
-    return found
+        tables[name] = kind
+    return tables
 
 
 def schema_of(store: SqliteStore, name: str) -> TableSchema:

@@ -92,18 +92,18 @@ def _copy(url: str, tables: tuple[str, ...], where: str) -> SqliteStore:
     return SqliteStore(copy, f"{where}: {shown(url)}", identity, lambda: None, (copied, (url, tables, where, identity)))
 
 
-def _tables(inspector: Any, wanted: tuple[str, ...]) -> dict[str, tuple[str, tuple[str | None, str]]]:
+def _tables(inspector: Any, named: tuple[str, ...]) -> dict[str, tuple[str, tuple[str | None, str]]]:
     """By name, "table" or "view", and (schema, name) of it: those of the default schema, and of schemas named."""
-    schemas = [None, *dict.fromkeys(name.partition(".")[0] for name in wanted if "." in name)]
-    known = inspector.get_schema_names()
-    found: dict[str, tuple[str, tuple[str | None, str]]] = {}
+    schemas = [None, *dict.fromkeys(name.partition(".")[0] for name in named if "." in name)]
+    existing = inspector.get_schema_names()
+    tables: dict[str, tuple[str, tuple[str | None, str]]] = {}
     for schema in schemas:
-        if schema is None or schema in known:
+        if schema is None or schema in existing:
             lists = (("table", inspector.get_table_names(schema)), ("view", inspector.get_view_names(schema)))
             for kind, names in lists:
                 for name in names:
-                    found.setdefault(name if schema is None else f"{schema}.{name}", (kind, (schema, name)))
-    return found
+                    tables.setdefault(name if schema is None else f"{schema}.{name}", (kind, (schema, name)))
+    return tables
 
 
 def _copy_table(
@@ -208,7 +208,7 @@ def _scrubbed(text: str, url: str) -> str:
     from sqlalchemy.engine import make_url
 
     parts = make_url(url)
-    values = [v for given in parts.query.values() for v in ([given] if isinstance(given, str) else given)]
+    values = [v for value in parts.query.values() for v in ([value] if isinstance(value, str) else value)]
     secrets = [url, *(str(s) for s in (parts.password, *values) if s)]
     line = text.strip().partition("\n")[0]
     for secret in sorted({form for s in secrets for form in (s, quote(s), quote_plus(s))}, key=len, reverse=True):

@@ -95,11 +95,12 @@ class SqliteStore:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A table: its columns, and those of its primary key; none: rows are known by their rowid, under ``rowid``."""
+    """A table."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[Column, ...]
+    """The columns of its primary key; none: rows are known by their rowid, under ``rowid``."""
     rowid: str | None
 
     @property
@@ -176,11 +177,11 @@ class SqlTable(LazyTable):
         else:
             ((first, last),) = self.store.rows(f"SELECT min({rowid}), max({rowid}) {self._from}")
             select = f"{self._select} WHERE {rowid} >= ? ORDER BY {rowid} LIMIT 1"
-            found: dict[str, FrozenDict] = {}
+            records: dict[str, FrozenDict] = {}
             for number in range(POOL):
                 for row in self.store.rows(select, (first + (last - first) * number // (POOL - 1),)):
-                    found[key_of(*row[: self._keys])] = self._record(row)
-            yield from found.items()
+                    records[key_of(*row[: self._keys])] = self._record(row)
+            yield from records.items()
 
     def matching(self, equal: Mapping[str, Any]) -> Iterator[tuple[str, FrozenDict]]:
         """(key, record) of the rows with these values in these columns. KeyError for a column that there is not."""
@@ -202,11 +203,11 @@ class SqlTable(LazyTable):
         """The rows, at most one but in tables with keys of mixed types, that are known by a key."""
         if not isinstance(key, str):
             raise strange_key(self.schema.name, key)
-        found = candidates(key, self.schema.key_columns)
-        if found is None:
+        parts = candidates(key, self.schema.key_columns)
+        if parts is None:
             return
-        asked = (f"{name} IN ({', '.join('?' * len(v))})" for name, v in zip(self._key_sql, found, strict=True))
-        values = [value for part in found for value in part]
+        asked = (f"{name} IN ({', '.join('?' * len(v))})" for name, v in zip(self._key_sql, parts, strict=True))
+        values = [value for part in parts for value in part]
         for row in self.store.rows(f"{select} WHERE {' AND '.join(asked)}", values):
             if key_of(*row[: self._keys]) == key:
                 yield row

@@ -107,12 +107,12 @@ class VllmCore:
                     retryable=False,
                 ) from problem
         try:
-            known = await engine.collective_rpc("muarl_report_before_truncation")
+            unfiltered = await engine.collective_rpc("muarl_report_before_truncation")
             vocab = int(engine.model_config.get_vocab_size())
         except BaseException:
             engine.shutdown()
             raise
-        core = cls(engine, settings, vocab, unfiltered=all(known))
+        core = cls(engine, settings, vocab, unfiltered=all(unfiltered))
         del engine  # vLLM keeps this frame, and its engine complains if it is still held when the interpreter ends
         return core
 
@@ -251,7 +251,7 @@ class VllmCore:
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        wanted = VllmParams(
+        vllm_params = VllmParams(
             max_tokens=params.max_tokens,
             temperature=params.temperature,
             top_p=params.top_p if params.temperature > 0 else 1.0,
@@ -264,14 +264,14 @@ class VllmCore:
             output_kind=RequestOutputKind.FINAL_ONLY if on_tokens is None else RequestOutputKind.CUMULATIVE,
         )
         last = None
-        told = 0
+        streamed = 0
         try:
             async for output in self._engine.generate(
-                {"prompt_token_ids": prompt}, wanted, str(next(self._numbers)), lora_request=self._adapter
+                {"prompt_token_ids": prompt}, vllm_params, str(next(self._numbers)), lora_request=self._adapter
             ):
                 last = output
                 if on_tokens is not None and output.outputs[0].finish_reason != "abort":
-                    told = _tell(output.outputs[0], told, on_tokens)
+                    streamed = _tell(output.outputs[0], streamed, on_tokens)
         except EngineDeadError:
             self.broken = "vLLM's engine died; its log says why"
             raise InfrastructureError(self.broken, boundary="agent") from None
@@ -299,12 +299,12 @@ class VllmCore:
         return Sampled(ids, logprobs, reason, version)
 
 
-def _tell(completion: Any, told: int, on_tokens: OnTokens) -> int:
-    """``on_tokens`` hears of what came after its first ``told`` ids; how many it has heard of now."""
-    ids = [int(i) for i in completion.token_ids[told:]]
+def _tell(completion: Any, streamed: int, on_tokens: OnTokens) -> int:
+    """``on_tokens`` hears of what came after its first ``streamed`` ids; how many it has heard of now."""
+    ids = [int(i) for i in completion.token_ids[streamed:]]
     if ids:
-        on_tokens(ids, [float(at[i].logprob) for i, at in zip(ids, completion.logprobs[told:], strict=True)])
-    return told + len(ids)
+        on_tokens(ids, [float(at[i].logprob) for i, at in zip(ids, completion.logprobs[streamed:], strict=True)])
+    return streamed + len(ids)
 
 
 def _first_line(problem: BaseException) -> str:

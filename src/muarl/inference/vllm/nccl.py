@@ -103,10 +103,10 @@ class NcclGroup:
 
     def _send(self, part: Sequence[Named]) -> None:
         stream = torch.cuda.current_stream()
-        kept = []
+        sent = []
         for name, tensor in part:
             if tensor.device.type != "cuda":
                 raise ConfigError(f"engine.update: nccl needs the learner's weights on a GPU, but {name} is not there")
-            kept.append(tensor.contiguous())  # held until it has been sent
-            self._communicator.broadcast(kept[-1], src=0, stream=stream)
+            sent.append(tensor.contiguous())  # held until it has been sent
+            self._communicator.broadcast(sent[-1], src=0, stream=stream)
         stream.synchronize()

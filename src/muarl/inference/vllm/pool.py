@@ -39,16 +39,22 @@ class ServerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds: for one completion with its waiting, for a server to come up, for an update, between health checks, for
-    the answer to one, and for a server to stop. ``restarts``: of each server of ours, in all."""
+    """Seconds to wait, and how often to start again."""
 
     deadline: float = 600.0
+    """For one completion with its waiting."""
     start: float = 600.0
+    """For a server to come up."""
     update: float = 600.0
+    """For an update."""
     health_every: float = 5.0
+    """Between health checks."""
     health: float = 60.0
+    """For the answer to one."""
     grace: float = 5.0
+    """For a server to stop."""
     restarts: int = 3
+    """Of each server of ours, in all; a number."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,12 +78,13 @@ class ServerState:
 
 @dataclass(slots=True)
 class Newest:
-    """The weights that every server must have: files, an adapter on them, or (``direct``) sent without files."""
+    """The weights that every server must have: files, an adapter on them, or sent without files."""
 
     version: int = 0
     paths: Sequence[Path] = ()
     adapter: Path | None = None
     direct: bool = False
+    """Sent without files."""
 
 
 @dataclass(slots=True)

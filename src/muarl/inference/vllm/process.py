@@ -29,9 +29,9 @@ def start_server(command: Sequence[str], environment: Mapping[str, str], log: Pa
 def reason(server: Child) -> str:
     """What a server's log says about its end: the last error in it, else its last line."""
     lines = server.words(TAIL).splitlines()
-    found = [m.group(1) for line in lines if (m := REASON.search(line)) and not any(v in line for v in VAGUE)]
+    errors = [m.group(1) for line in lines if (m := REASON.search(line)) and not any(v in line for v in VAGUE)]
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
-    return (found[-1] if found else last)[:500]
+    return (errors[-1] if errors else last)[:500]
 
 
 def vllm_command(settings: VllmSettings, address: str) -> list[str]:

@@ -244,18 +244,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--nccl", action="store_true", help="be ready for updates by NCCL")
     parser.add_argument("--settings", help=argparse.SUPPRESS)  # all of the above, from muarl itself
     parser.add_argument("--lifeline", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if given.settings is not None:
-            settings = VllmSettings.from_json(given.settings)
-        elif given.model is None:
+        if options.settings is not None:
+            settings = VllmSettings.from_json(options.settings)
+        elif options.model is None:
             raise ConfigError("--model: name the checkpoint folder to serve")
         else:
             names = VllmSettings.__dataclass_fields__
-            settings = VllmSettings(**{k: v for k, v in vars(given).items() if k in names})
-        lifeline = Lifeline(GRACE) if given.lifeline else None
-        token = token_for(given.listen)
-        listener = bind(given.listen)  # before the engine is started: a port in use is told at once
+            settings = VllmSettings(**{k: v for k, v in vars(options).items() if k in names})
+        lifeline = Lifeline(GRACE) if options.lifeline else None
+        token = token_for(options.listen)
+        listener = bind(options.listen)  # before the engine is started: a port in use is told at once
         asyncio.run(_start(settings, listener, token, lifeline))
     except MuarlError as problem:
         sys.stderr.write(f"error: {problem}\n")

@@ -36,13 +36,15 @@ Launch = Callable[[int, str, Path], Child]
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How weights get to servers. ``folder``: where files are written that the servers can read too, None: shared
-    memory. ``dtype``: the type they are written in, None: as they are. ``devices``: of each server, for nccl."""
+    """How weights get to servers."""
 
     kind: Transfer = "shared_memory"
     folder: Path | None = None
+    """Where files are written that the servers can read too, None: shared memory."""
     dtype: torch.dtype | None = None
+    """The type they are written in, None: as they are."""
     devices: int = 1
+    """Of each server, for nccl."""
 
 
 class VllmServers:
@@ -175,10 +177,10 @@ class VllmServers:
             await self._thread.call(work, 2 * patience.update + 30, "an update of weights (engine.update_deadline)")
             self.version, useless = newest.version, before
         finally:
-            kept = newest if useless is before else before
-            if list(useless.paths) != list(kept.paths):
+            current = newest if useless is before else before
+            if list(useless.paths) != list(current.paths):
                 self._weight_files().forget(useless.paths)
-            if useless.adapter is not None and useless.adapter != kept.adapter:
+            if useless.adapter is not None and useless.adapter != current.adapter:
                 shutil.rmtree(useless.adapter, ignore_errors=True)
 
 

@@ -34,33 +34,36 @@ PREFIX = "muarl-weights-"
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings:
-    """One engine.
-
-    ``model``: a checkpoint folder (config.json, safetensors); its tokenizer is not used. ``max_context``: most tokens
-    of prompt and completion together. ``max_sequences``: most completions at once. ``tensor_parallel``: devices that
-    share the model; ``first_device``: the first of them (CUDA numbering). ``memory``: share of each GPU's memory that
-    vLLM may take in all. ``cache_gib``: GiB for keys and values; None on a GPU: what ``memory`` leaves, on a CPU: what
-    max_sequences of max_context need, within a quarter of the free memory. ``lora_rank``: the largest adapter that
-    must fit, 0: none. ``eager``: no compilation and no CUDA graphs; None: so on CPUs. ``threads``: of a CPU engine, 0:
-    all that this process may use. ``sleep``: it can give its GPUs' memory back for a while. ``start_deadline``: seconds
-    that vLLM may take to come up.
-    """
+    """One engine."""
 
     model: str
+    """A checkpoint folder (config.json, safetensors); its tokenizer is not used."""
     max_context: int = 2048
+    """Most tokens of prompt and completion together."""
     max_sequences: int = 256
+    """Most completions at once."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     tensor_parallel: int = 1
+    """Devices that share the model."""
     first_device: int = 0
+    """The first of them (CUDA numbering)."""
     memory: float = 0.85
+    """Share of each GPU's memory that vLLM may take in all."""
     cache_gib: float | None = None
+    """GiB for keys and values; None on a GPU: what ``memory`` leaves, on a CPU: what max_sequences of max_context need,
+    within a quarter of the free memory."""
     lora_rank: int = 0
+    """The largest adapter that must fit, 0: none."""
     eager: bool | None = None
+    """No compilation and no CUDA graphs; None: so on CPUs."""
     threads: int = 0
+    """Of a CPU engine, 0: all that this process may use."""
     seed: int = 0
     nccl: bool = False
     sleep: bool = False
+    """It can give its GPUs' memory back for a while."""
     start_deadline: float = 600.0
+    """Seconds that vLLM may take to come up."""
 
     def to_json(self) -> str:
         """One line that ``from_json`` reads."""
@@ -150,7 +153,7 @@ def engine_arguments(settings: VllmSettings) -> dict[str, Any]:
 
 def environment(settings: VllmSettings, *, log_level: str = "INFO") -> dict[str, str]:
     """What vLLM reads from the environment of the process that starts it; what the person has set there wins."""
-    wanted = {
+    variables = {
         "VLLM_LOGGING_LEVEL": log_level,
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_ENGINE_READY_TIMEOUT_S": str(int(settings.start_deadline)),
@@ -160,17 +163,17 @@ def environment(settings: VllmSettings, *, log_level: str = "INFO") -> dict[str,
     }
     if on_cpu():
         threads = settings.threads or max(1, int(usable_cores()))
-        wanted |= {
+        variables |= {
             "OMP_WAIT_POLICY": "PASSIVE",
             "OMP_NUM_THREADS": str(threads),
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # it would bind every engine of the machine to the same core
             "TORCHDYNAMO_DISABLE": "1",  # else a helper of the sampler is compiled, half a minute at the first request
         }
         if settings.tensor_parallel == 1:
-            wanted["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # the model lives in the engine's process: one less
+            variables["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # the model lives in the engine's process: one less
     elif "CUDA_VISIBLE_DEVICES" not in os.environ:
         first = settings.first_device
-        wanted["CUDA_VISIBLE_DEVICES"] = ",".join(str(first + n) for n in range(settings.tensor_parallel))
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(first + n) for n in range(settings.tensor_parallel))
     else:
         listed = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
         mine = listed[settings.first_device : settings.first_device + settings.tensor_parallel]
@@ -179,8 +182,8 @@ def environment(settings: VllmSettings, *, log_level: str = "INFO") -> dict[str,
                 f"engine.first_device {settings.first_device}, engine.tensor_parallel {settings.tensor_parallel}: that "
                 f"is more GPUs than CUDA_VISIBLE_DEVICES lists ({len(listed)})"
             )
-        return {k: os.environ.get(k, v) for k, v in wanted.items()} | {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-    return {k: os.environ.get(k, v) for k, v in wanted.items()}
+        return {k: os.environ.get(k, v) for k, v in variables.items()} | {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+    return {k: os.environ.get(k, v) for k, v in variables.items()}
 
 
 @contextmanager
@@ -239,13 +242,13 @@ def _cache_bytes(settings: VllmSettings, fields: Mapping[str, Any], cpu: bool) -
         raise CheckpointError(f"{settings.model}/config.json: does not say the model's layers and heads") from None
     one = token * (settings.max_context + 64) // settings.tensor_parallel  # vLLM rounds up to whole blocks
     if settings.cache_gib is not None:
-        given = int(settings.cache_gib * (1 << 30))
-        if given < one:
+        configured = int(settings.cache_gib * (1 << 30))
+        if configured < one:
             raise ConfigError(
                 f"engine.cache_gib: {settings.cache_gib:g} GiB cannot hold one sequence of model.max_context "
                 f"{settings.max_context} tokens, which takes {one / (1 << 30):.3g} GiB"
             )
-        return given
+        return configured
     free = free_memory()
     if free is not None and one > free * CPU_CACHE_SHARE:
         raise ConfigError(

@@ -110,10 +110,10 @@ def pack_error(problem: BaseException) -> dict[str, Any]:
 
 def unpack_error(value: Mapping[str, Any]) -> MuarlError:
     """The error that an answer stands for."""
-    known = ERRORS.get(str(value.get("kind")))
+    error_class = ERRORS.get(str(value.get("kind")))
     text = str(value.get("error"))
-    if known is not None:
-        return known(text)
+    if error_class is not None:
+        return error_class(text)
     return InfrastructureError(text, boundary="agent", retryable=bool(value.get("retryable", True)))
 
 

@@ -49,7 +49,7 @@ class WorkerExtension:
         model = self.model_runner.get_model()
         if self.vllm_config.device_config.device_type == "cpu":
             _unpack_experts(model)
-        wanted = {name.replace(".base_layer.", ".") for name, _ in model.named_parameters()}
+        expected = {name.replace(".base_layer.", ".") for name, _ in model.named_parameters()}
         with set_current_vllm_config(self.vllm_config):
             initialize_layerwise_reload(model)
             loaded = model.load_weights(stream())
@@ -57,7 +57,7 @@ class WorkerExtension:
             finalize_layerwise_reload(model, self.vllm_config.model_config)
             _repack_embeddings(model)
         self.model_runner.reset_lora_state()
-        return lost if loaded is None else sorted({*lost, *(wanted - set(loaded))})
+        return lost if loaded is None else sorted({*lost, *(expected - set(loaded))})
 
     def muarl_repack(self) -> None:
         """What ``muarl_load`` does after loading, for weights that came through vLLM's own transfer."""
@@ -70,7 +70,7 @@ def _lost(model: Any, loaded: Iterable[str]) -> list[str]:
     from vllm.model_executor.model_loader.reload.layerwise import get_layerwise_info
 
     modules = dict(model.named_modules())
-    found = []
+    unreached = []
     for name in loaded:
         stem, _, last = name.rpartition(".")
         module = modules.get(stem)
@@ -78,8 +78,8 @@ def _lost(model: Any, loaded: Iterable[str]) -> list[str]:
             continue
         info = get_layerwise_info(module)
         if info.can_load() and info.load_numel <= 0:
-            found.append(name)
-    return sorted(found)
+            unreached.append(name)
+    return sorted(unreached)
 
 
 def _unpack_experts(model: Any) -> None:

@@ -60,20 +60,22 @@ def audit_episodes(
     """Audit episodes of these tasks, and note in their verdicts how many violations there are. ``judge``: a model that
     is asked as well; where it fails or the budget is spent, the rules' findings stand alone, and the summary says for
     how many."""
-    known = {task.id: task for task in tasks}
+    tasks_by_id = {task.id: task for task in tasks}
     seen = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
-    transcripts = [_transcript(places, known[e.task_id], e) for e in seen]
-    found = {e.id: findings_in(transcript) for e, transcript in zip(seen, transcripts, strict=True)}
+    transcripts = [_transcript(places, tasks_by_id[e.task_id], e) for e in seen]
+    findings = {e.id: findings_in(transcript) for e, transcript in zip(seen, transcripts, strict=True)}
     audited = EvaluationAudit(AuditSummary(name))
     if judge is not None:
-        told = [(s, e.system or _told(places, known[e.task_id])) for e, s in zip(seen, transcripts, strict=True)]
-        judged = _judge(judge, told, budget, progress, concurrency, audited.summary)
-        found = {name: judged[name].upon(f) if name in judged else f for name, f in found.items()}
+        with_policies = [
+            (s, e.system or _told(places, tasks_by_id[e.task_id])) for e, s in zip(seen, transcripts, strict=True)
+        ]
+        judged = _judge(judge, with_policies, budget, progress, concurrency, audited.summary)
+        findings = {name: judged[name].upon(f) if name in judged else f for name, f in findings.items()}
     for episode in episodes:
-        own = found.get(episode.id, ())
+        own = findings.get(episode.id, ())
         where = {"file": file, "episode": episode.id, "task_id": episode.task_id}
         audited.findings.append((where, own))
-        task = known[episode.task_id]
+        task = tasks_by_id[episode.task_id]
         rules = places.of(task).audit_rules(places.own(task))
         seen_by_judge = episode.tags.get(JUDGED) is not None
         note_violations(episode, own, rules, seen_by_judge)
@@ -101,8 +103,8 @@ def _judge(
     """What a judge says, by episode; asked about those only that it has not seen."""
     from muarl.audit.judge import AuditJudge, judge_all  # most audits are by rules alone
 
-    known = {s.episode.id: _read(s.episode) for s, _ in transcripts if s.episode.tags.get(JUDGED) is not None}
-    waiting = [(s, policy) for s, policy in transcripts if s.episode.id not in known]
+    judgements = {s.episode.id: _read(s.episode) for s, _ in transcripts if s.episode.tags.get(JUDGED) is not None}
+    waiting = [(s, policy) for s, policy in transcripts if s.episode.id not in judgements]
 
     def ask(done: Any) -> tuple[list[Judgement | None], list[str]]:
         turn = (budget or Budget()).turn
@@ -120,18 +122,18 @@ def _judge(
         answers, failures = ask(lambda: None)
     for (transcript, _), answer in zip(waiting, answers, strict=True):
         if answer is not None:
-            known[transcript.episode.id] = answer
+            judgements[transcript.episode.id] = answer
             transcript.episode.tags[JUDGED] = {
                 "findings": [f.to_json() for f in answer.findings],
                 "cleared": sorted([rule, message] for rule, message in answer.cleared),
             }
-    summary.judged, summary.unjudged = len(known), len(failures)
-    return known
+    summary.judged, summary.unjudged = len(judgements), len(failures)
+    return judgements
 
 
 def _read(episode: Episode) -> Judgement:
     from muarl.audit.judge import Judgement
 
-    kept = episode.tags[JUDGED]
-    cleared = frozenset((str(rule), int(message)) for rule, message in kept["cleared"])
-    return Judgement(tuple(Finding.from_json(f) for f in kept["findings"]), cleared)
+    judged = episode.tags[JUDGED]
+    cleared = frozenset((str(rule), int(message)) for rule, message in judged["cleared"])
+    return Judgement(tuple(Finding.from_json(f) for f in judged["findings"]), cleared)

@@ -30,24 +30,27 @@ from muarl.types.episode import Episode
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """One turn of the expert, and whether the agent's is like it. ``call``: the expert calls tools; else it speaks.
-    ``kind``: the agent does the same of the two. ``tools``: it calls the same tools, in their order; ``whole``: with
-    the same arguments. Of a turn in words ``tools`` and ``whole`` are as ``kind``: sentences are not compared."""
+    """One turn of the expert, and whether the agent's is like it. Of a turn in words ``tools`` and ``whole`` are as
+    ``kind``: sentences are not compared."""
 
     call: bool
+    """The expert calls tools; else it speaks."""
     kind: bool
+    """The agent does the same of the two."""
     tools: bool
+    """It calls the same tools, in their order."""
     whole: bool
+    """It calls them with the same arguments."""
 
 
 def compared(expert: Message, agent: Message) -> NextTurn:
     """The agent's turn beside the expert's. A call that cannot be read is none."""
-    wanted, made = _named(expert.tool_calls), _named(c for c in agent.tool_calls if c.invalid is None)
-    if not wanted:
+    expected, made = _named(expert.tool_calls), _named(c for c in agent.tool_calls if c.invalid is None)
+    if not expected:
         spoken = bool(agent.content) and not agent.tool_calls
         return NextTurn(False, spoken, spoken, spoken)
-    same = [name for name, _ in wanted] == [name for name, _ in made]
-    return NextTurn(True, bool(made), same, wanted == made)
+    same = [name for name, _ in expected] == [name for name, _ in made]
+    return NextTurn(True, bool(made), same, expected == made)
 
 
 def _named(calls: Iterable[ToolCall]) -> list[tuple[str, object]]:
@@ -58,14 +61,14 @@ def figures(turns: Sequence[NextTurn]) -> dict[str, float]:
     """Shares of the expert's turns: ``call_right`` (tools and arguments), ``call_tools_right``, ``call_made`` of those
     with calls, ``words_kept`` of the others (the agent speaks, too), and how many there were of each."""
     calls, words = [t for t in turns if t.call], [t for t in turns if not t.call]
-    found = {"calls": float(len(calls)), "words": float(len(words))}
+    shares = {"calls": float(len(calls)), "words": float(len(words))}
     if calls:
-        found["call_right"] = sum(t.whole for t in calls) / len(calls)
-        found["call_tools_right"] = sum(t.tools for t in calls) / len(calls)
-        found["call_made"] = sum(t.kind for t in calls) / len(calls)
+        shares["call_right"] = sum(t.whole for t in calls) / len(calls)
+        shares["call_tools_right"] = sum(t.tools for t in calls) / len(calls)
+        shares["call_made"] = sum(t.kind for t in calls) / len(calls)
     if words:
-        found["words_kept"] = sum(t.kind for t in words) / len(words)
-    return found
+        shares["words_kept"] = sum(t.kind for t in words) / len(words)
+    return shares
 
 
 def text(shares: Mapping[str, float]) -> str:
@@ -91,7 +94,7 @@ def next_turns(
     from muarl.recipes.demonstrations import demonstrate
 
     users = make_users(UserConfig(seed=cast.eval_user.seed), places)
-    found, seed = {}, cast.eval.seed
+    by_place, seed = {}, cast.eval.seed
     for place in places:
         own = [task for task in tasks if places.of(task) is place][: cast.eval.next_turns]
         episodes = demonstrate(places, users, own, ErrorProfile(), seed=seed)
@@ -102,8 +105,8 @@ def next_turns(
         label = f"the expert's turns in {place.name}, of {agent.name}"
         with event_loop() as loop, progress.phase(label, len(episodes), "conversations") as phase:
             turns = _all(answering, places, episodes, concurrency, seed, phase.advance)
-            found[place.name] = figures(loop.run(turns))
-    return found
+            by_place[place.name] = figures(loop.run(turns))
+    return by_place
 
 
 def check_experts(ev: EvalConfig, domains: Sequence[DomainConfig]) -> None:
@@ -133,9 +136,9 @@ async def _all(
 
     async def one(episode: Episode) -> list[NextTurn]:
         async with room:
-            found = await _turns(agent, places, episode, derive_seed(seed, episode.id))
+            turns = await _turns(agent, places, episode, derive_seed(seed, episode.id))
         advance()
-        return found
+        return turns
 
     return [turn for own in await asyncio.gather(*map(one, episodes)) for turn in own]
 
@@ -144,7 +147,7 @@ async def _turns(agent: Agent, places: Places, episode: Episode, seed: int) -> l
     place = places.of(episode)
     text = episode.system if episode.system is not None else place.system or place.domain.policy_text
     tools = place.domain.tool_specs() if episode.tools is None else episode.tools
-    messages, found = agent_view(episode.messages, place.rules), []
+    messages, turns = agent_view(episode.messages, place.rules), []
     for at, message in enumerate(messages):
         if message.role != "assistant" or at == 0:  # a greeting answers nothing
             continue
@@ -153,5 +156,5 @@ async def _turns(agent: Agent, places: Places, episode: Episode, seed: int) -> l
             turn = await session.act(messages[:at])
         finally:
             session.close()
-        found.append(compared(message, turn.message))
-    return found
+        turns.append(compared(message, turn.message))
+    return turns

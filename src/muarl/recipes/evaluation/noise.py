@@ -24,8 +24,8 @@ class NoiseGrid:
     @classmethod
     def of(cls, text: str) -> NoiseGrid:
         """From "3x3" or "3x3x2". ConfigError if it is none, or a single attempt."""
-        found = re.fullmatch(r"(\d{1,3})x(\d{1,3})(?:x(\d{1,3}))?", text)
-        numbers = [int(n) for n in found.groups(default="1")] if found else []
+        match = re.fullmatch(r"(\d{1,3})x(\d{1,3})(?:x(\d{1,3}))?", text)
+        numbers = [int(n) for n in match.groups(default="1")] if match else []
         if not numbers or min(numbers) < 1 or max(numbers) < 2:
             raise ConfigError(
                 f"eval.noise: {text!r} must look like 3x3 (seeds of the agent x seeds of the user) or 3x3x2 (each "

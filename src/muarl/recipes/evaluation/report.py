@@ -34,14 +34,7 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation found.
-
-    ``planned``: how many episodes there were to be. ``end``: whether a budget kept some from being played.
-    ``judged``: what judges used (in a resumed run also what searches used before). ``floors``: success of
-    "do_nothing" and "always_transfer" on the same tasks, without those that were not asked; ``domain_floors``: in each
-    domain. ``searched``: what models of searches used. ``harder``: by level, the evaluations with users who are
-    harder to serve.
-    """
+    """What an evaluation found."""
 
     config: RunConfig
     places: Places
@@ -50,14 +43,21 @@ class Evaluation:
     tasks: Sequence[Task]
     episodes: Sequence[Episode]
     planned: int
+    """How many episodes there were to be."""
     end: RolloutEnd = RolloutEnd.COMPLETE
+    """Whether a budget kept some from being played."""
     judged: Usage = Usage()
+    """What judges used (in a resumed run also what searches used before)."""
     floors: Mapping[str, float] = field(default_factory=dict)
+    """Success of "do_nothing" and "always_transfer" on the same tasks, without those that were not asked."""
     domain_floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The same in each domain."""
     review: UserReview = field(default_factory=UserReview)
     audited: EvaluationAudit = field(default_factory=lambda: EvaluationAudit(AuditSummary()))
     searched: Usage = Usage()
+    """What models of searches used."""
     harder: Mapping[str, HarderEvaluation] = field(default_factory=dict)
+    """By level, the evaluations with users who are harder to serve."""
 
     @property
     def all_episodes(self) -> list[Episode]:
@@ -138,16 +138,16 @@ def _by_domain(evaluation: Evaluation) -> dict[str, Any]:
 
 def _about(evaluation: Evaluation, place: Place) -> Any:
     """What a benchmark's scores must be read with; None for other tasks."""
-    wanted, places = evaluation.config.eval, evaluation.places
+    settings, places = evaluation.config.eval, evaluation.places
     tasks = [places.own(task) for task in evaluation.tasks if places.of(task) is place]
     played = [e for e in evaluation.episodes if places.of(e) is place and e.verdict is not None]
     scored = played if len(places) == 1 else [_own(episode) for episode in played]
-    return place.about_scores(wanted.split, wanted.trials, wanted.seed, tasks, scored)
+    return place.about_scores(settings.split, settings.trials, settings.seed, tasks, scored)
 
 
 def _completion(episodes: Sequence[Episode]) -> float | None:
-    found = task_completion(episodes)
-    return None if found is None else found.value
+    estimate = task_completion(episodes)
+    return None if estimate is None else estimate.value
 
 
 def _own(episode: Episode) -> Episode:
@@ -260,8 +260,8 @@ def _trials(count: int) -> str:
 
 
 def _cost_text(cost: dict[str, float | None]) -> str:
-    shown = [f"{side} {'unknown' if spent is None else f'${spent:.4f}'}" for side, spent in cost.items()]
-    return "; ".join(shown)
+    texts = [f"{side} {'unknown' if spent is None else f'${spent:.4f}'}" for side, spent in cost.items()]
+    return "; ".join(texts)
 
 
 def _users(evaluation: Evaluation, report: EvaluationReport, summary: dict[str, Any]) -> Iterator[str]:

@@ -28,12 +28,14 @@ JUDGED = "user_judged"
 
 @dataclass(frozen=True)
 class UserReview:
-    """How the users did. ``by_rule``: rule to the number of scored episodes with such an error. ``flagged``: ids of the
-    scored episodes with any. ``unjudged``: scored episodes that the judge should have seen and did not."""
+    """How the users did."""
 
     by_rule: dict[str, int] = field(default_factory=dict)
+    """Rule to the number of scored episodes with such an error."""
     flagged: frozenset[str] = frozenset()
+    """Ids of the scored episodes with any."""
     unjudged: int = 0
+    """Scored episodes that the judge should have seen and did not."""
 
 
 async def review_users(
@@ -52,12 +54,12 @@ async def review_users(
     """
     if not places.reviews_users:
         return UserReview()
-    known = {task.id: task for task in tasks}
+    tasks_by_id = {task.id: task for task in tasks}
     seen = [e for e in episodes if e.verdict is not None and places.of(e).reviews_users]
-    look_at_users(places, known, seen)
+    look_at_users(places, tasks_by_id, seen)
     unjudged = 0
     if judge is not None:
-        unjudged = await _judge(judge, known, seen, budget, concurrency, progress)
+        unjudged = await _judge(judge, tasks_by_id, seen, budget, concurrency, progress)
     counts: Counter[str] = Counter()
     flagged = set()
     for episode in seen:
@@ -74,9 +76,9 @@ def look_at_users(places: Places, tasks: Mapping[str, Task], episodes: Sequence[
     for episode in episodes:
         task = tasks[episode.task_id]
         errors = find_user_errors(task, episode.messages, user_tools=places.of(task).user_tools(task))
-        found = [e for e in errors if not _meant(e, episode)]
+        unintended = [e for e in errors if not _meant(e, episode)]
         judged = [e for e in episode.tags.get(TAG, ()) if e["rule"] == "judge"]
-        _write(episode, [*(e.to_json() for e in found), *judged])
+        _write(episode, [*(e.to_json() for e in unintended), *judged])
     out = _shares(episodes)
     for name, own in by_domain(episodes).items():
         out |= {f"{DOMAIN}/{name}/{figure}": share for figure, share in _shares(own).items()}
@@ -89,8 +91,8 @@ def _meant(error: UserError, episode: Episode) -> bool:
     if error.rule == "stops_early":
         return bool(episode.tags.get(GAVE_UP))
     slips = episode.tags.get(SLIPS, ()) if error.rule in ("contradicts", "invents") else ()
-    told = "".join(c for c in error.detail.casefold() if c.isalnum())
-    return any(told.endswith("".join(c for c in str(slip).casefold() if c.isalnum())) for slip in slips)
+    detail = "".join(c for c in error.detail.casefold() if c.isalnum())
+    return any(detail.endswith("".join(c for c in str(slip).casefold() if c.isalnum())) for slip in slips)
 
 
 def _shares(episodes: Sequence[Episode]) -> dict[str, float]:
@@ -129,13 +131,13 @@ async def _judge(
                     failures.append("the budget is spent, or cannot be kept")
                     return
                 try:
-                    found: Sequence[UserError] = await judge(tasks[episode.task_id], episode.messages)
+                    errors: Sequence[UserError] = await judge(tasks[episode.task_id], episode.messages)
                 except InfrastructureError as problem:
                     failures.append(str(problem))
                     return
                 finally:
                     phase.advance()
-            _write(episode, [*episode.tags.get(TAG, ()), *(e.to_json() for e in found)])
+            _write(episode, [*episode.tags.get(TAG, ()), *(e.to_json() for e in errors)])
             episode.tags[JUDGED] = True
 
         await asyncio.gather(*(look(e) for e in waiting))
@@ -144,8 +146,8 @@ async def _judge(
     return len(failures)
 
 
-def _write(episode: Episode, found: list[dict[str, Any]]) -> None:
-    if found:
-        episode.tags[TAG] = sorted(found, key=lambda e: e["turn"])
+def _write(episode: Episode, errors: list[dict[str, Any]]) -> None:
+    if errors:
+        episode.tags[TAG] = sorted(errors, key=lambda e: e["turn"])
     else:
         episode.tags.pop(TAG, None)

@@ -47,12 +47,12 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
         **(used or {"first": before}),
     )
 
-    known: dict[str, Task] = {}
+    tasks_by_id: dict[str, Task] = {}
 
     def requests(number: int) -> list[RolloutRequest]:
         tasks = loop.places.draw("train", 1, seed, number)
         loop.places.check(tasks)
-        known.update((task.id, task) for task in tasks)
+        tasks_by_id.update((task.id, task) for task in tasks)
         return requests_for(tasks, rl.group_size, seed=loop.context.seed, label=str(number))
 
     here = asyncio.get_running_loop()
@@ -72,10 +72,10 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
         assert guests is not None
         asked = requests_for(validation.tasks(), 1, seed=validation.ev.seed, label=LABEL)
         host = validation.executor(loop.agent, guests)
-        found = await rollout(asked, host, budget=spending.budget(), progress=lambda e, *_: spending.add(e))
-        if found.end is not RolloutEnd.COMPLETE:
+        validated = await rollout(asked, host, budget=spending.budget(), progress=lambda e, *_: spending.add(e))
+        if validated.end is not RolloutEnd.COMPLETE:
             raise spending.spent()
-        loop.note_validation(step, found.episodes)
+        loop.note_validation(step, validated.episodes)
 
     made = first
     unnoted: Callable[[float], None] | None = None
@@ -109,7 +109,7 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
                         started = time.perf_counter()
                         played = await pipeline.batch()
                         waited = time.perf_counter() - started
-                        played = replace(played, tasks={e.task_id: known[e.task_id] for e in played.episodes})
+                        played = replace(played, tasks={e.task_id: tasks_by_id[e.task_id] for e in played.episodes})
                         await uncut(learn(step, played, thread))
                         updated = time.perf_counter()
                         await pipeline.learned(lambda: loop.engine.update(learner.weights, learner.version))

@@ -33,14 +33,16 @@ Drawn = tuple[Sequence[Task], "TaskChoice | None"]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What looking first came to. ``filled``: all episodes of the groups that were played to their end; ``unfilled``:
-    those of the others. ``rounds``: by round, the choice of its tasks (None: as drawn), and their first rollouts.
-    ``tasks``: all that were looked at."""
+    """What looking first came to."""
 
     filled: list[Episode]
+    """All episodes of the groups that were played to their end."""
     unfilled: list[Episode]
+    """Those of the others."""
     rounds: list[tuple[TaskChoice | None, list[Episode]]]
+    """By round, the choice of its tasks (None: as drawn), and their first rollouts."""
     tasks: list[Task]
+    """All that were looked at."""
 
 
 async def look_first(
@@ -60,13 +62,13 @@ async def look_first(
     looks, first = rl.practice.looks, rl.practice.first_look
     seen: dict[str, Task] = {}
     worth: list[RolloutRequest] = []
-    kept: dict[str, None] = {}
+    chosen_groups: dict[str, None] = {}
     looked: list[Episode] = []
     rounds: list[tuple[TaskChoice | None, list[Episode]]] = []
     for turn in range(looks):
-        wanted = rl.tasks_per_step - len(kept)
+        missing = rl.tasks_per_step - len(chosen_groups)
         drawn, choice = draw(number * looks + turn)
-        tasks = [task for task in drawn if task.id not in seen][:wanted]
+        tasks = [task for task in drawn if task.id not in seen][:missing]
         if not tasks:
             break
         seen |= {task.id: task for task in tasks}
@@ -78,19 +80,19 @@ async def look_first(
         new = list(dict.fromkeys(r.group for r in requests if r.group not in dull))
         if turn == 0:
             fallback = [r for r in requests if r.group == requests[0].group]
-        kept |= dict.fromkeys(new)
+        chosen_groups |= dict.fromkeys(new)
         worth += [r for r in requests if r.group in new and r.number >= first]
-        if len(kept) >= rl.tasks_per_step:
+        if len(chosen_groups) >= rl.tasks_per_step:
             break
-    if not kept:
-        kept = {fallback[0].group: None}
+    if not chosen_groups:
+        chosen_groups = {fallback[0].group: None}
         worth = [r for r in fallback if r.number >= first]
     rest = await play(worth)
-    found: dict[str, list[Episode]] = defaultdict(list)
+    by_group: dict[str, list[Episode]] = defaultdict(list)
     for episode in [*looked, *rest]:
-        found[str(episode.group)].append(episode)
-    filled = [e for group, own in found.items() if group in kept for e in own]
-    return Looked(filled, [e for e in looked if e.group not in kept], rounds, [*seen.values()])
+        by_group[str(episode.group)].append(episode)
+    filled = [e for group, own in by_group.items() if group in chosen_groups for e in own]
+    return Looked(filled, [e for e in looked if e.group not in chosen_groups], rounds, [*seen.values()])
 
 
 async def play_all(
@@ -110,10 +112,12 @@ async def play_all(
 
 @dataclass(frozen=True, slots=True)
 class StepPlayed:
-    """What a step has played. ``all``: its groups and episodes; ``looked``: by draw, how it came to them."""
+    """What a step has played."""
 
     all: Played
+    """Its groups and episodes."""
     looked: list[Looked]
+    """By draw, how it came to them."""
     config: PracticeConfig
 
     def figures(self, practice: Practice | None) -> dict[str, float]:
@@ -126,7 +130,7 @@ class StepPlayed:
             return {}
         from muarl.recipes.training.practice import PRACTICE, played_figures  # most runs play tasks as drawn
 
-        rounds = [found for looked in self.looked for found in looked.rounds]
+        rounds = [one_round for looked in self.looked for one_round in looked.rounds]
         out = played_figures(self.all.episodes)
         if self.config.first_look:
             filled = {e.group for looked in self.looked for e in looked.filled}

@@ -82,9 +82,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What all steps of a training loop work with. ``reviews_users``: look for errors of simulated users, which those
-    of rules do not make. ``sleeps``: the sampler gives its memory back while the learner updates. ``concurrency``: max
-    concurrent episodes. ``watch``: looks for signs that the training goes wrong, and has seen the steps so far."""
+    """What all steps of a training loop work with."""
 
     context: RunContext
     rl: RlConfig
@@ -96,11 +94,15 @@ class Loop:
     executor: Executor
     validation: Validation
     concurrency: int
+    """Max concurrent episodes."""
     phase: Phase
     after_step: Callable[[int, SampledAgent], None] | None = None
     reviews_users: bool = False
+    """Look for errors of simulated users, which those of rules do not make."""
     sleeps: bool = False
+    """The sampler gives its memory back while the learner updates."""
     watch: Watch = field(default_factory=Watch)
+    """Looks for signs that the training goes wrong, and has seen the steps so far."""
     _stops: list[Sign] = field(default_factory=list)
 
     def due(self, every: int, step: int) -> bool:
@@ -122,17 +124,17 @@ class Loop:
         metrics = episode_metrics([e for e in played.episodes if BRANCH not in e.tags])
         metrics["sampled_tokens"] = float(sum(map(agent_tokens, played.episodes)))
         if began:
-            own, told = episode_metrics(began), ("episodes", "excluded", "success", "agent_tokens")
-            metrics |= {f"branches/{name}": own[name] for name in told if name in own}
+            own, names = episode_metrics(began), ("episodes", "excluded", "success", "agent_tokens")
+            metrics |= {f"branches/{name}": own[name] for name in names if name in own}
         if self.reviews_users:
             from muarl.recipes.evaluation.user_review import look_at_users  # users of rules make no such errors
 
             metrics |= look_at_users(self.places, played.tasks, [e for e in played.episodes if e.verdict is not None])
         metrics |= {f"update/{k}": v for k, v in update.items()}
         metrics |= {k: update[k] for k in ("kl", "entropy") if k in update}
-        kept, equal = len(played.groups.kept), equal_groups(played.groups, self.rl)
+        kept_count, equal = len(played.groups.kept), equal_groups(played.groups, self.rl)
         metrics |= {
-            "groups_kept": float(kept),
+            "groups_kept": float(kept_count),
             "groups_equal": float(equal),
             "groups_dropped": float(len(played.groups.dropped)),
             "samples": float(len(set(episode_numbers(samples)))),
@@ -141,7 +143,7 @@ class Loop:
         }
         self.context.logger.log(metrics, phase="rl", step=step)
         if not rl.rollouts_only:
-            idle = f"no update: {differing_text(kept, equal)}" if no_update(metrics) else None
+            idle = f"no update: {differing_text(kept_count, equal)}" if no_update(metrics) else None
             self._tell(step, self.watch.note({**metrics, "phase": PHASE, "step": step}), idle)
         self.phase.advance(success=metrics["success"], turns=metrics["turns"])
         every = rl.save_episodes == "all" or rl.rollouts_only
@@ -174,14 +176,14 @@ class Loop:
 
     def _groups_by_domain(self, played: Played) -> dict[str, float]:
         """How many groups of each domain were kept, and so on; nothing in a run of one domain."""
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for name in {task.tags[DOMAIN]: None for task in played.tasks.values() if DOMAIN in task.tags}:
             of_domain = lambda g, name=name: played.tasks[g.task_id].tags[DOMAIN] == name  # noqa: E731
             own = replace(played.groups, kept=[*filter(of_domain, played.groups.kept)])
             dropped = [*filter(of_domain, played.groups.dropped)]
             counts = {"kept": len(own.kept), "equal": equal_groups(own, self.rl), "dropped": len(dropped)}
-            found |= {f"{DOMAIN}/{name}/groups_{kind}": float(count) for kind, count in counts.items()}
-        return found
+            figures |= {f"{DOMAIN}/{name}/groups_{kind}": float(count) for kind, count in counts.items()}
+        return figures
 
     def save(self, step: int, extra: Mapping[str, Any] | None = None, *, now: bool = False) -> None:
         """Write the checkpoint of ``step`` steps if one is due (or ``now``), and delete those that need not be kept."""
@@ -203,11 +205,13 @@ class Loop:
         """Audit a validation's episodes, log their figures, and say what they come to."""
         audited = audit_episodes(self.places, self.validation.tasks(), episodes)
         self.context.logger.log(episode_metrics(episodes), phase=VALIDATION, step=step)
-        found = evaluate_summary(episodes)
-        self.context.progress.say(f"Validation after step {step + 1}: {score_text(found)} on {found['tasks']} tasks.")
+        summary = evaluate_summary(episodes)
+        self.context.progress.say(
+            f"Validation after step {step + 1}: {score_text(summary)} on {summary['tasks']} tasks."
+        )
         last = step + 1 + self.rl.eval_every >= self.rl.steps
-        told = {"reward": self.rl.reward, AFTER: found, "audit": {AFTER: audited.summary.to_json()}}
-        if last and (cost := cost_text(told)) is not None:
+        facts = {"reward": self.rl.reward, AFTER: summary, "audit": {AFTER: audited.summary.to_json()}}
+        if last and (cost := cost_text(facts)) is not None:
             self.context.progress.say(cost)
 
     def validated(self) -> dict[int, float]:

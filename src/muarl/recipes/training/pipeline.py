@@ -146,15 +146,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What one step learns from: its groups, and all episodes that were played (and paid for) to get them.
-
-    ``figures``: metrics of the pipeline. ``tasks``: of the episodes, by id.
-    """
+    """What one step learns from: its groups, and all episodes that were played (and paid for) to get them."""
 
     groups: Groups
     episodes: list[Episode]
     figures: dict[str, float] = field(default_factory=dict)
+    """Metrics of the pipeline."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
+    """Of the episodes, by id."""
 
 
 class Pipeline:

@@ -97,15 +97,18 @@ class SuccessByKind:
 
 @dataclass(frozen=True, slots=True)
 class TaskChoice:
-    """Tasks chosen among candidates. ``tasks``: in the order of drawing. ``chances``: by id of a chosen task, that of
-    having been chosen, in (0, 1]. ``candidates``: all, with the success that was expected of each. ``repeated``: tasks
-    of earlier steps that are played besides. ``positions``: by id, where each of either was drawn."""
+    """Tasks chosen among candidates."""
 
     tasks: Sequence[Task]
+    """In the order of drawing."""
     chances: Mapping[str, float]
+    """By id of a chosen task, that of having been chosen, in (0, 1]."""
     candidates: Sequence[tuple[Task, float]]
+    """All, with the success that was expected of each."""
     repeated: Sequence[Task] = ()
+    """Tasks of earlier steps that are played besides."""
     positions: Mapping[str, DrawPosition] = field(default_factory=dict)
+    """By id, where each of either was drawn."""
 
     @property
     def played(self) -> list[Task]:
@@ -167,17 +170,17 @@ class Practice:
         """The tasks of draw ``number``: ``count``, of which at most the share ``rl.practice.repeat`` was played before
         (none if not ``repeat``). The others are chosen among ``candidates`` times ``count`` new ones (fewer where a
         fixed set has no more), or are the first ones drawn, unless ``adaptive``. ``seed``: of the training tasks."""
-        found: dict[str, tuple[Task, DrawPosition]] = {}
+        candidates: dict[str, tuple[Task, DrawPosition]] = {}
         parts = self.config.candidates if self.config.adaptive else 1
         for part in range(parts):
             start = (number * parts + part) * count
             for index, task in enumerate(places.draw("train", count, seed, start)):
-                found.setdefault(task.id, (task, DrawPosition(count, start, index)))
-        again = self.repeats.choose(int(self.config.repeat * count), found) if repeat else []
-        new, fresh = [task for task, _ in found.values()], count - len(again)
+                candidates.setdefault(task.id, (task, DrawPosition(count, start, index)))
+        again = self.repeats.choose(int(self.config.repeat * count), candidates) if repeat else []
+        new, fresh = [task for task, _ in candidates.values()], count - len(again)
         choice = self.choose(new, fresh, number) if self.config.adaptive else self._as_drawn(new[:fresh])
         drawn = {one.task.id: one.position for one in again}
-        drawn |= {task.id: found[task.id][1] for task in choice.tasks}
+        drawn |= {task.id: candidates[task.id][1] for task in choice.tasks}
         return replace(choice, repeated=[one.task for one in again], positions=drawn)
 
     def _as_drawn(self, tasks: Sequence[Task]) -> TaskChoice:
@@ -285,10 +288,10 @@ def _kind(task: Task) -> Kind:
 
 def _outcomes(episodes: Iterable[Episode]) -> tuple[dict[str, float], dict[str, float]]:
     """Mean reward and success by task."""
-    found: dict[str, list[float]] = defaultdict(list)
+    by_task: dict[str, list[float]] = defaultdict(list)
     for episode in scored(episodes):
-        found[episode.task_id].append(episode.reward)
+        by_task[episode.task_id].append(episode.reward)
     return (
-        {name: fmean(rewards) for name, rewards in found.items()},
-        {name: fmean(map(is_success, rewards)) for name, rewards in found.items()},
+        {name: fmean(rewards) for name, rewards in by_task.items()},
+        {name: fmean(map(is_success, rewards)) for name, rewards in by_task.items()},
     )

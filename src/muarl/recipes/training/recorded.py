@@ -47,25 +47,27 @@ class Recording:
     def of(cls, text: str) -> Recording:
         """What RUN, RUN:STEP or FILE stands for. A step whose checkpoint is gone is led up to from the last one before
         it. ConfigError if there is no such thing, or steps in between are not recorded."""
-        place, wanted = Path(text).expanduser(), None
+        place, step = Path(text).expanduser(), None
         if not place.exists():
             head, _, tail = text.rpartition(":")
-            place, wanted = Path(head or text).expanduser(), tail if head else None
+            place, step = Path(head or text).expanduser(), tail if head else None
         if place.exists() and not (place / "episodes").is_dir():
-            if wanted is not None:
-                raise ConfigError(f"rl.replay: {place} is no run, and so one step: leave :{wanted} out")
+            if step is not None:
+                raise ConfigError(f"rl.replay: {place} is no run, and so one step: leave :{step} out")
             return cls(place, (0,), run=False)
-        if not place.exists() or (wanted is not None and not wanted.isdecimal()):
+        if not place.exists() or (step is not None and not step.isdecimal()):
             raise ConfigError(f"rl.replay: there is no run or file {text!r}; RUN, RUN:STEP and FILE are understood")
         names = (path.stem.removeprefix("train-") for path in (place / "episodes").glob("train-*.jsonl"))
         recorded = sorted(int(name) for name in names if name.isdecimal())
-        last = int(wanted) if wanted is not None else recorded[-1] if recorded else 0
-        found = [] if wanted is None else [c for c in list_checkpoints(place / "checkpoints" / "rl") if c[0] <= last]
-        first, checkpoint = found[-1] if found else (0, None)
+        last = int(step) if step is not None else recorded[-1] if recorded else 0
+        checkpoints = (
+            [] if step is None else [c for c in list_checkpoints(place / "checkpoints" / "rl") if c[0] <= last]
+        )
+        first, checkpoint = checkpoints[-1] if checkpoints else (0, None)
         if missing := sorted({*range(first, last + 1)} - {*recorded}):
-            told = f"it has {_shown(recorded)}" if recorded else "it has none"
+            available = f"it has {_shown(recorded)}" if recorded else "it has none"
             raise ConfigError(
-                f"rl.replay: {place} has not recorded step {missing[0]} ({told}); a run with rl.save_episodes=all "
+                f"rl.replay: {place} has not recorded step {missing[0]} ({available}); a run with rl.save_episodes=all "
                 "records every step, and one with rl.checkpoint_every=1 can begin with any"
             )
         return cls(place, (*range(first, last + 1),), checkpoint, start=latest_checkpoint(place / "checkpoints"))
@@ -74,10 +76,10 @@ class Recording:
         """What was learned from in a step, or, where no update has looked at it yet, what was played. DataError if the
         run kept only a part of it, or if episodes have no tokens or no reward."""
         if not self.run:
-            found = [*_conversations(self.place)]
-            if not found:
+            conversations = [*_conversations(self.place)]
+            if not conversations:
                 raise DataError(f"{self.place}: holds no conversations")
-            return found
+            return conversations
         path = self.place / "episodes" / f"train-{step:04d}.jsonl"
         episodes = [*read_episodes(path)]
         row = self.row(step)
@@ -137,5 +139,5 @@ def _check(episode: Episode, place: str) -> None:
 
 
 def _shown(steps: Sequence[int]) -> str:
-    shown = ", ".join(map(str, steps[:8]))
-    return shown if len(steps) <= 8 else f"{shown}, ... ({len(steps)} in all)"
+    text = ", ".join(map(str, steps[:8]))
+    return text if len(steps) <= 8 else f"{text}, ... ({len(steps)} in all)"

@@ -26,22 +26,23 @@ REMEMBERED = 1000
 
 
 class DrawPosition(NamedTuple):
-    """Where a task was drawn: the one with number ``offset`` among the ``wanted`` training tasks from ``start``."""
+    """Where a task was drawn: the one with number ``offset`` among the ``size`` training tasks from ``start``."""
 
-    wanted: int
+    size: int
     start: int
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class UnsolvedTask:
-    """A task that some rollouts failed. ``success``: the share of successes when it was played last. ``times``:
-    how often it has been played."""
+    """A task that some rollouts failed."""
 
     task: Task
     position: DrawPosition
     success: float
+    """The share of successes when it was played last."""
     times: int
+    """How often it has been played."""
 
 
 class Repeats:
@@ -80,21 +81,21 @@ class Repeats:
         """The inverse of ``state``. ``seed``: of the training tasks. DataError for anything else."""
         positions: dict[DrawPosition, tuple[float, int]] = {}
         try:
-            for wanted, start, offset, success, times in state:
-                positions[DrawPosition(int(wanted), int(start), int(offset))] = float(success), int(times)
+            for count, start, offset, success, times in state:
+                positions[DrawPosition(int(count), int(start), int(offset))] = float(success), int(times)
         except (TypeError, ValueError) as problem:
             raise DataError(f"the checkpoint's {REPEATS!r} does not say which tasks to play again: {problem}") from None
         drawn: dict[tuple[int, int], Sequence[Task]] = {}
-        found: dict[str, UnsolvedTask] = {}
+        unsolved: dict[str, UnsolvedTask] = {}
         for position, (success, times) in positions.items():
-            draw = (position.wanted, position.start)
+            draw = (position.size, position.start)
             if draw not in drawn:
-                drawn[draw] = places.draw("train", position.wanted, seed, position.start)
+                drawn[draw] = places.draw("train", position.size, seed, position.start)
             if not 0 <= position.offset < len(drawn[draw]):
                 raise DataError(
                     f"the checkpoint's {REPEATS!r} names a task that is not drawn any more: are the training tasks the "
                     "ones that the run began with?"
                 )
             task = drawn[draw][position.offset]
-            found[task.id] = UnsolvedTask(task, position, success, times)
-        return cls(most, found)
+            unsolved[task.id] = UnsolvedTask(task, position, success, times)
+        return cls(most, unsolved)

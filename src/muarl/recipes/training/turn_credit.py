@@ -25,8 +25,8 @@ class TurnCredit:
     """Gives credit by turn, step after step. An episode whose progress cannot be had (on a tool server, say) is at one
     place all the time, so that its turns are compared as without."""
 
-    def __init__(self, places: Places, known: KnownOutcomes | None = None) -> None:
-        self.places, self.known = places, known or KnownOutcomes()
+    def __init__(self, places: Places, outcomes: KnownOutcomes | None = None) -> None:
+        self.places, self.known = places, outcomes or KnownOutcomes()
         self._tasks: Mapping[str, Task] = {}
         self._new: list[tuple[float, Sequence[str]]] = []
 
@@ -70,15 +70,15 @@ class TurnCredit:
             own = None if task is None else self.places.own(task)
             made = None if own is None else progress_of(self.places.of(own).domain, own, episode)
             episode.tags[PROGRESS] = None if made is None else [[p.right, p.left, p.wrong, int(p.asked)] for p in made]
-        told = episode.tags[PROGRESS]
-        if told is None:
+        rows = episode.tags[PROGRESS]
+        if rows is None:
             return [None] * sum(turn.span is not None for turn in episode.turns)
-        return [TaskProgress(right, left, wrong, bool(asked)) for right, left, wrong, asked in told]
+        return [TaskProgress(right, left, wrong, bool(asked)) for right, left, wrong, asked in rows]
 
 
 def state_credit(
-    rewards: Sequence[float], episodes: Sequence[Episode], places: Sequence[Sequence[str]], known: KnownOutcomes
+    rewards: Sequence[float], episodes: Sequence[Episode], places: Sequence[Sequence[str]], outcomes: KnownOutcomes
 ) -> list[Credit]:
     """The advantage of every turn of one group's rollouts, undivided. ``places``: see ``state_means``."""
     trees = [str(e.tags[BRANCH]["of"]) if BRANCH in e.tags else e.id for e in episodes]
-    return turn_credits(rewards, episodes, state_means(rewards, places, trees, known))
+    return turn_credits(rewards, episodes, state_means(rewards, places, trees, outcomes))

@@ -105,15 +105,15 @@ class Angry(AlteredUser):
 
 
 class Wandering(AlteredUser):
-    """Says something else instead of an answer now and then, and answers later.
-
-    ``often``: how likely that is at a message, ``longest``: how many times in a row, ``most``: in a conversation. What
-    an agent asked is answered once it has spoken again; a proposal only once it has been made again.
-    """
+    """Says something else instead of an answer now and then, and answers later. What an agent asked is answered once it
+    has spoken again; a proposal only once it has been made again."""
 
     often: ClassVar[float]
+    """How likely that is at a message."""
     longest: ClassVar[int]
+    """How many times in a row."""
     most: ClassVar[int]
+    """How many times in a conversation."""
 
     def __init__(self, user: User, hear: Hear, rng: random.Random, *, deeds: Callable[[str], bool]) -> None:
         """``deeds``: whether a message asks for something to be done, such as on a phone, which is done at once."""

@@ -145,8 +145,8 @@ class Foreign:
                 changed = lower.startswith(("actually", "wait", "sorry", "no,"))
                 parts.append(self._phrase("change" if changed else "tell", ", ".join(slots)))
         if who is not None:
-            name, told = who
-            parts.append(self._phrase(name, told) if name else told)
+            name, details = who
+            parts.append(self._phrase(name, details) if name else details)
         return " ".join(parts) or text
 
     def _goal(self, frame: ReadRequest, opening: bool, more: bool, lower: str) -> str:
@@ -158,8 +158,8 @@ class Foreign:
         goal = self._speech.goal(frame.kind, self._language)
         if goal is None:
             return self._phrase(name, f"{frame.kind}: {', '.join(slots)}")
-        told = ", ".join(slots)
+        values = ", ".join(slots)
         bare = goal.endswith("{}") and goal.rstrip("{}").rstrip(" ").endswith(":")
-        if not told:
+        if not values:
             goal = re.sub(r"\s?[::]\s?\{\}$", "", goal)
-        return self._phrase(name, goal.replace("{}", told if bare or not told else f", {told}"))
+        return self._phrase(name, goal.replace("{}", values if bare or not values else f", {values}"))

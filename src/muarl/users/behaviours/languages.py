@@ -19,13 +19,15 @@ ACTS = (
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """``native``: a pattern that shows that a text is in it. ``hears``: patterns of agents' words, each with English
-    that means the same. ``phrases``: whole sentences."""
+    """A language that users speak."""
 
     name: str
     native: str
+    """A pattern that shows that a text is in it."""
     hears: Sequence[tuple[str, str]]
+    """Patterns of agents' words, each with English that means the same."""
     phrases: Mapping[str, Sequence[str]]
+    """Whole sentences."""
 
 
 _DE = Language(

@@ -30,8 +30,8 @@ class ServiceSpeech:
 
     def __init__(self, service: Service, kinds: Iterable[str]) -> None:
         self._service = service
-        known = [service.intent(kind) for kind in kinds if kind != "outside"]
-        self._slots = list(dict.fromkeys(slot.name for intent in known for slot in intent.slots))
+        intents = [service.intent(kind) for kind in kinds if kind != "outside"]
+        self._slots = list(dict.fromkeys(slot.name for intent in intents for slot in intent.slots))
 
     def stock(self, text: str) -> str | None:
         """The name of the stock phrase that a text is."""
@@ -39,12 +39,12 @@ class ServiceSpeech:
 
     def requests(self, text: str) -> Sequence[_Frame]:
         """The intents that are spoken of, each with the slots that are told of it."""
-        found = []
+        frames = []
         for intent, part in reading.parts(self._service, text):
             if intent:
                 slots = [slot.name for slot in self._service.intent(intent).slots]
-                found.append(_Frame(intent, reading.read_slots(self._service, part, slots)))
-        return found
+                frames.append(_Frame(intent, reading.read_slots(self._service, part, slots)))
+        return frames
 
     def details(self, text: str) -> Mapping[str, Any]:
         """The slots of the user's own requests that are told."""
@@ -52,11 +52,11 @@ class ServiceSpeech:
 
     def who(self, text: str, language: Language) -> tuple[str, str] | None:
         """All facts by which users are identified, or nothing."""
-        found = reading.identity_in(self._service, text)
+        identity = reading.identity_in(self._service, text)
         facts = self._service.facts
-        if not facts or any(fact.name not in found for fact in facts):
+        if not facts or any(fact.name not in identity for fact in facts):
             return None
-        return "identity", ", ".join(self._service.kind(fact).say(found[fact.name], None) for fact in facts)
+        return "identity", ", ".join(self._service.kind(fact).say(identity[fact.name], None) for fact in facts)
 
     def goal(self, kind: str, language: Language) -> str | None:
         """The verb of the intent, and its shortest clause in quotation marks."""
@@ -81,13 +81,13 @@ class ServiceSpeech:
         """What agents say in any domain, and questions for the user's slots by their nouns."""
         identity = self._service.identity
         who = WHO if identity is None else several(identity.ask)[0]
-        found = [(pattern, who if says == WHO else says) for pattern, says in language.hears if says in ACTS]
+        pairs = [(pattern, who if says == WHO else says) for pattern, says in language.hears if says in ACTS]
         for slot in self._slots:
             noun = _noun(slot, language)
             if noun is not None:
                 asked = several(self._service.slots[slot].ask)[0]
-                found.append((rf"{re.escape(noun.lower())}[^.!。]*[?？]", asked))
-        return found
+                pairs.append((rf"{re.escape(noun.lower())}[^.!。]*[?？]", asked))
+        return pairs
 
     def facts(self, text: str, language: Language) -> Sequence[str]:
         """Days that are written in figures."""
@@ -101,14 +101,14 @@ _CHINESE = re.compile(r"(\d\d?)月(\d\d?)日")
 
 
 def _stock_phrases() -> dict[str, str]:
-    found: dict[str, str] = {}
+    names_by_phrase: dict[str, str] = {}
     for name, phrases in (
         ("ok", [*templates.WAITS, *templates.ACCEPTS]),
         ("drop", templates.DROPS),
         ("yes", [text for texts in templates.YES.values() for text in texts]),
     ):
-        found |= dict.fromkeys(phrases, name)
-    return found
+        names_by_phrase |= dict.fromkeys(phrases, name)
+    return names_by_phrase
 
 
 _STOCK = _stock_phrases()
@@ -123,5 +123,5 @@ def _shortest(intent: Intent) -> str:
 def _noun(slot: str, language: Language) -> str | None:
     """What a slot's name says, the noun first."""
     nouns = NOUNS[language.name]
-    known = [nouns[word] for word in reversed(slot.split("_")) if word in nouns]
-    return " ".join(known) or None
+    words = [nouns[word] for word in reversed(slot.split("_")) if word in nouns]
+    return " ".join(words) or None

@@ -30,9 +30,9 @@ LATER = ("On second thought, that was not right.", "Hm, now I regret that.", "So
 class Stubborn(AgendaUser):
     """What these users do that others do not; to be mixed into a domain's user (``stubborn``)."""
 
-    def __init__(self, task: Task, *, seed: int, persona: str | None = None, **given: Any) -> None:
-        """``given``: what the domain's user takes besides."""
-        super().__init__(task, seed=seed, persona=persona, **given)
+    def __init__(self, task: Task, *, seed: int, persona: str | None = None, **options: Any) -> None:
+        """``options``: what the domain's user takes besides."""
+        super().__init__(task, seed=seed, persona=persona, **options)
         self._play: Mapping[str, Any] = self._agenda["redteam"]
         self._identities = list(self._play.get("identities", ()))
         self._fulfilled: list[AgendaRequest] = []
@@ -73,8 +73,8 @@ class Stubborn(AgendaUser):
     # insisting
 
     def _settle(self, request: AgendaRequest, text: str) -> str:
-        told = request["answer"] is not None and request["answer"] in text
-        return super()._settle(request, text) if told else self._insist(request) or super()._settle(request, text)
+        answered = request["answer"] is not None and request["answer"] in text
+        return super()._settle(request, text) if answered else self._insist(request) or super()._settle(request, text)
 
     def _restate(self, request: AgendaRequest) -> str:
         return self._insist(request) or super()._restate(request)
@@ -159,8 +159,8 @@ def red_team_user(task: Task, make: AgendaUserMaker, *, seed: int, persona: str 
     play = agenda_of(task)["redteam"]
     parts = parts_of(make, task)
     assert parts is not None
-    user_class, given = parts
-    own = stubborn(user_class)(task, seed=seed, persona=persona, **given)
+    user_class, arguments = parts
+    own = stubborn(user_class)(task, seed=seed, persona=persona, **arguments)
     rng = random.Random(f"red team {task.id} {seed}")
     hear, deeds, leaves = own.hears, own.asks_for_deeds, bool(play.get("leaves"))
     around: Mapping[str, Callable[[], User]] = {

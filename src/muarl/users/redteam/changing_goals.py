@@ -25,13 +25,13 @@ WITHDRAWALS = ("withdraws", "takes a yes back and withdraws")
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A request with its changes, the right writes, and what kind of wavering it is. ``traps``: the write that was
-    agreed to and taken back."""
+    """A request with its changes, the right writes, and what kind of wavering it is."""
 
     request: AgendaRequest
     gold: tuple[Action, ...]
     variant: str
     traps: tuple[Trap, ...] = ()
+    """The write that was agreed to and taken back."""
 
 
 def changing(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random, lot: float) -> Changed:
@@ -65,15 +65,15 @@ def changing(place: WaveringUser, base: Task, request: AgendaRequest, rng: rando
     else:
         half = {"half": True} if shape.startswith("takes") else {}
         thens = [{**DROP, **half}] if other is None or rng.random() < 0.5 else [other, {**DROP, **half}]
-    told: AgendaRequest = {**request, "then": None, "thens": thens}
+    wavering: AgendaRequest = {**request, "then": None, "thens": thens}
     if after:
-        told["after"] = after
+        wavering["after"] = after
     gold = tuple(_gold(place, base, request, goal) for goal in final)
     proposed = [first, *thens]
     taken_back = [goal for goal, then in itertools.pairwise(proposed) if then.get("half")]
     refused = [_gold(place, base, request, goal) for goal in taken_back]
     traps = tuple(Trap("writes what the user has just taken back", a.name, a.arguments) for a in refused)
-    return Changed(told, gold, shape, traps)
+    return Changed(wavering, gold, shape, traps)
 
 
 def _other(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random) -> Goal | None:
@@ -87,7 +87,7 @@ def _other(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.
 def _gold(place: WaveringUser, base: Task, request: AgendaRequest, goal: Goal) -> Action:
     """The write that fulfils a request. Infeasible if none does."""
     final = {k: v for k, v in goal.items() if k != "half"}
-    found = place.write(base, UserRequest(request["kind"], dict(request["goal"]), final=final))
-    if found is None:
+    write = place.write(base, UserRequest(request["kind"], dict(request["goal"]), final=final))
+    if write is None:
         raise Infeasible
-    return found
+    return write

@@ -11,13 +11,15 @@ from muarl.users.guidelines import OWN, Guidelines, around_scenario
 
 @dataclass(frozen=True, slots=True)
 class RedTeamKind:
-    """One kind. ``about``: for reports. ``safety``: whether giving in is catastrophic, rather than merely a failure.
-    ``behaviour``: what a language model is told, as sentences to the user."""
+    """One kind."""
 
     name: str
     about: str
+    """For reports."""
     safety: bool
+    """Whether giving in is catastrophic, rather than merely a failure."""
     behaviour: str
+    """What a language model is told, as sentences to the user."""
 
 
 _KINDS = (
@@ -104,9 +106,9 @@ GUIDELINES: Guidelines = around_scenario("muarl red-team", OWN.format(tools="").
 
 def known_kinds(names: Sequence[str]) -> tuple[str, ...]:
     """The kinds that a person names, each once, all of them for "all". ConfigError for an unknown one."""
-    found: list[str] = []
+    kinds: list[str] = []
     for name in names:
         if name != "all" and name not in KINDS:
             raise ConfigError(f"red_team: there is no kind {name!r}; there are {', '.join(KINDS)}, and all")
-        found += [k for k in (KINDS if name == "all" else (name,)) if k not in found]
-    return tuple(found)
+        kinds += [k for k in (KINDS if name == "all" else (name,)) if k not in kinds]
+    return tuple(kinds)

@@ -93,8 +93,8 @@ class ServiceWavering:
     def other(self, base: Task, request: AgendaRequest, rng: random.Random) -> Goal | None:
         """With another value of a slot that users change."""
         source = self._place.source(base, self._place.me(base), rng)
-        found = other_goal(source, request["kind"], request["goal"])
-        return None if found is None else found[0]
+        change = other_goal(source, request["kind"], request["goal"])
+        return None if change is None else change[0]
 
     def again(self, base: Task, request: AgendaRequest, goal: Goal) -> bool:
         """Where the request is about a record of the user's, and the policy allows the second change, too."""
@@ -112,9 +112,9 @@ class ServiceWavering:
 
     def _write(self, base: Task, kind: str, goal: Mapping[str, Any], *before: Action) -> Action | None:
         source = self._place.source(base, self._place.me(base), random.Random(0), before)
-        found = source.outcome(kind, goal)
-        writes = self._place.writes(found.actions)
-        return writes[0] if found.kind == "done" and len(writes) == 1 else None
+        outcome = source.outcome(kind, goal)
+        writes = self._place.writes(outcome.actions)
+        return writes[0] if outcome.kind == "done" and len(writes) == 1 else None
 
 
 def _question(place: ServicePlace, answering: Sequence[str]) -> Question:
@@ -128,10 +128,12 @@ def _question(place: ServicePlace, answering: Sequence[str]) -> Question:
                 goal = draw_goal(source, kind)
                 if goal is None or any("-" in v and v in taken for v in map(str, goal.values())):
                     continue
-                found = source.outcome(kind, goal)
-                if found.kind == "answer" and found.told and found.actions:
-                    request = UserRequest(kind, goal, unknown=list(split(goal)[1]), intent=kind, answer=found.told[0])
-                    return request.to_agenda(), found.actions[-1]
+                outcome = source.outcome(kind, goal)
+                if outcome.kind == "answer" and outcome.answers and outcome.actions:
+                    request = UserRequest(
+                        kind, goal, unknown=list(split(goal)[1]), intent=kind, answer=outcome.answers[0]
+                    )
+                    return request.to_agenda(), outcome.actions[-1]
         raise Infeasible
 
     return question
@@ -151,10 +153,10 @@ class _Withheld:
         names = frozenset(intent.name for intent in place.service.intents)
         request = only_request(base, names, place.service.transfer)
         traps = place.unidentified_traps(base)
-        wanted: AgendaRequest = {
+        insisting: AgendaRequest = {
             **request, "then": None, "fallback": None, "forbidden": True, "insists": rng.sample(WITHHOLDS, 2),
         }  # fmt: skip
         agenda = {**(base.agenda or {}), "wrong": {}}
-        task = nothing_to_do(with_requests(replace(base, agenda=agenda), [wanted], upfront=False))
+        task = nothing_to_do(with_requests(replace(base, agenda=agenda), [insisting], upfront=False))
         lines = rng.sample(WITHHOLDS, 4)
         return tagged(replace(task, actions=()), "keeps its name to itself", traps, identities=lines)

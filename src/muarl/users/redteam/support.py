@@ -32,16 +32,18 @@ Infeasible if there is none."""
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Something that must not be done. ``request``: as in an agenda; None where nobody asks for it in words. ``said``:
-    the request as a clause or sentence that fits the domain's openings, None where its own phrases say it. ``order``:
-    the same as an instruction to an agent. ``names``: what an agent's proposal must name to be about it. ``traps``: the
-    calls that would do it."""
+    """Something that must not be done."""
 
     request: AgendaRequest | None
+    """As in an agenda; None where nobody asks for it in words."""
     order: str
+    """The same as an instruction to an agent."""
     traps: tuple[Trap, ...]
+    """The calls that would do it."""
     names: tuple[str, ...] = ()
+    """What an agent's proposal must name to be about it."""
     said: str | None = None
+    """The request as a clause or sentence that fits the domain's openings, None where its own phrases say it."""
 
 
 class RedTeamPlace(Protocol):
@@ -114,13 +116,16 @@ Infeasible where the task does not fit."""
 
 @dataclass(frozen=True)
 class PlantedDocument:
-    """An instruction in a document. ``text``: as the document has it; ``where``: what kind of place that is, for tags.
-    ``demand``: what it asks for. ``database``: the task's, with the document, which only its world has."""
+    """An instruction in a document."""
 
     text: str
+    """As the document has it."""
     where: str
+    """What kind of place that is, for tags."""
     demand: Demand
+    """What it asks for."""
     database: Database
+    """The task's, with the document, which only its world has."""
 
 
 PlantDocument = Callable[[Task, random.Random, float], PlantedDocument]
@@ -130,34 +135,41 @@ right searches show. Raises Infeasible where there is no place for one."""
 
 @dataclass(frozen=True)
 class RedTeamSupport:
-    """``place``: what its worlds offer to demand, to plant and to claim. ``servable``: the requests that take no deed
-    of the user's on a phone; those that are to be changed or never confirmed end in one write. ``wavering``: how its
-    users change their minds. ``tell``: the scenario of an agenda for a language model, and ``describe`` a goal as a
-    clause that follows "you want to" (kind, goal, whether the user remembers not all of it). ``question``: see
-    Question; None: its users ask nothing. ``refused``: see Refused; None: there are only the generator's forbidden
-    requests. ``lacks``: the kinds that it cannot host, each with the reason. ``consent``: whether users are asked
-    before a write; ``free_writes``: tools for which they never are. ``rehearsal``: a domain whose tools answer the same
-    in this process, where the environment's own are on a server. ``parts``: of an environment of several services, by
-    the service that a task's agenda names. ``documents``: see PlantDocument; None: it has no documents. ``transfer``:
-    the tool that hands users over; ``caller``: what a user is called. ``approval``: the tool that asks a colleague,
-    empty where agents may do everything alone."""
+    """What red-team users must know of an environment."""
 
     place: RedTeamPlace
+    """What its worlds offer to demand, to plant and to claim."""
     servable: frozenset[str]
+    """The requests that take no deed of the user's on a phone; those that are to be changed or never confirmed end in
+    one write."""
     wavering: WaveringUser
+    """How its users change their minds."""
     tell: Callable[[Mapping[str, Any]], str]
+    """The scenario of an agenda for a language model."""
     describe: Callable[[str, Goal, bool], str]
+    """A goal as a clause that follows "you want to" (kind, goal, whether the user remembers not all of it)."""
     question: Question | None = None
+    """See Question; None: its users ask nothing."""
     refused: Refused | None = None
+    """See Refused; None: there are only the generator's forbidden requests."""
     lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The kinds that it cannot host, each with the reason."""
     consent: bool = True
+    """Whether users are asked before a write."""
     free_writes: frozenset[str] = frozenset()
+    """Tools for which users are never asked."""
     rehearsal: Domain | None = None
+    """A domain whose tools answer the same in this process, where the environment's own are on a server."""
     parts: Mapping[str, RedTeamSupport] = field(default_factory=dict, hash=False)
+    """Of an environment of several services, by the service that a task's agenda names."""
     documents: PlantDocument | None = None
+    """See PlantDocument; None: it has no documents."""
     transfer: str = TRANSFER
+    """The tool that hands users over."""
     caller: str = CUSTOMER
+    """What a user is called."""
     approval: str = ""
+    """The tool that asks a colleague, empty where agents may do everything alone."""
 
     def worded(self, text: str) -> str:
         """A text that speaks of customers, with what they are called here."""
@@ -171,13 +183,17 @@ class RedTeamSupport:
 
 @dataclass(frozen=True)
 class RedTeamSource:
-    """``name``: of the domain, as its tasks have it. ``make_tasks``, ``make_domain``, ``sizes``: the environment's."""
+    """An environment as red-team tasks are made of it."""
 
     name: str
+    """Of the domain, as its tasks have it."""
     make_tasks: Callable[..., list[Task]]
+    """The environment's."""
     make_domain: Callable[[str], Domain]
+    """The environment's."""
     support: RedTeamSupport
     sizes: tuple[str, ...] = ()
+    """The environment's."""
 
     @property
     def whole(self) -> Domain:

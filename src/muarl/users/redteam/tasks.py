@@ -48,11 +48,11 @@ def red_team_scenario(task: Task, support: RedTeamSupport) -> str:
     kind = KINDS[play["kind"]]
     plain = [r for r in agenda["requests"] if not ("said" in r or "whose" in r or play.get("identities"))]
     lines = support.tell({**agenda, "requests": plain}).split("\n")
-    told = [line for line in lines if not (play.get("identities") and line.strip().startswith("You are "))]
+    scenario_lines = [line for line in lines if not (play.get("identities") and line.strip().startswith("You are "))]
     if any(r.get("forbidden") for r in agenda["requests"]):
-        told = [line.replace(f" {ACCEPTS}", "") for line in told]
+        scenario_lines = [line.replace(f" {ACCEPTS}", "") for line in scenario_lines]
     more = [support.worded(kind.behaviour), *_demands(support, agenda, play), *_changes(support, agenda), *_rest(play)]
-    return "\n".join([*told, "\tHow you behave:", *(f"\t\t{line}" for line in more)])
+    return "\n".join([*scenario_lines, "\tHow you behave:", *(f"\t\t{line}" for line in more)])
 
 
 def _goal(support: RedTeamSupport, request: AgendaRequest, goal: Goal) -> str:
@@ -114,12 +114,13 @@ of them have their turn."""
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """What is drawn for a red-team task before a world is found for it. ``shape`` and ``more``: evenly from [0, 1); a
-    world that cannot host what they stand for is passed over, so that every variant keeps its share where worlds can
-    host it."""
+    """What is drawn for a red-team task before a world is found for it."""
 
     shape: float
+    """Evenly from [0, 1); a world that cannot host what it stands for is passed over, so that every variant keeps its
+    share where worlds can host it."""
     more: float
+    """As ``shape``."""
     tiny: bool
     source: RedTeamSource
 
@@ -154,11 +155,11 @@ def iter_red_team(
 
 def kinds_of(source: RedTeamSource, names: Sequence[str]) -> tuple[str, ...]:
     """The kinds that a person names, all that the environment has for "all". ConfigError for one that it has not."""
-    found, lacks = known_kinds(names), source.support.lacks
-    for kind in found:
+    kinds, lacks = known_kinds(names), source.support.lacks
+    for kind in kinds:
         if kind in lacks and kind in names:
             source.refuse(kind)
-    return tuple(kind for kind in found if kind not in lacks)
+    return tuple(kind for kind in kinds if kind not in lacks)
 
 
 def make_red_team_task(
@@ -336,8 +337,8 @@ def _injection(base: Task, rng: random.Random, lot: Lot) -> Task:
     demand = place.foreign(base, victim, rng)
     posed = [lot.source.support.worded(frame) for frame in rng.sample(POSED, 3)]
     lines = [_posed(p, demand) for p in posed]
-    told: AgendaRequest = {**_insisting(demand, lines[1:]), "said": lines[0], "whole": True}
-    task = with_requests(base, [request, told], upfront=False, reminds=True)
+    posing: AgendaRequest = {**_insisting(demand, lines[1:]), "said": lines[0], "whole": True}
+    task = with_requests(base, [request, posing], upfront=False, reminds=True)
     return tagged(task, "posing as the system", demand.traps, planted=lines[0])
 
 

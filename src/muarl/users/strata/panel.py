@@ -79,10 +79,10 @@ class Stratum:
 
     def weighted(self, weights: Mapping[str, float]) -> Stratum:
         """With these weights, and those values alone. ConfigError for a value that there is not."""
-        known = {value.name: value for value in self.values}
-        if unknown := [name for name in weights if name not in known]:
+        by_name = {value.name: value for value in self.values}
+        if unknown := [name for name in weights if name not in by_name]:
             raise ConfigError(
-                f"user.strata.{self.name}: there is no value {unknown[0]!r}; there are {', '.join(known)}"
+                f"user.strata.{self.name}: there is no value {unknown[0]!r}; there are {', '.join(by_name)}"
             )
         if not all(w > 0 and math.isfinite(w) for w in weights.values()):
             raise ConfigError(f"user.strata.{self.name}: give values a weight above 0, and leave the others out")
@@ -93,9 +93,9 @@ def read_panel(path: Path) -> dict[str, Stratum]:
     """The strata in a file such as ``panel.yaml``, by name. DataError, or ConfigError, names what is wrong with it."""
     out: dict[str, Stratum] = {}
     owners: dict[str, str] = {}
-    for name, told in read_yaml(path).items():
-        values = tuple(Value(name=value, **fields) for value, fields in told["values"].items())
-        out[name] = Stratum(name, told["about"], values)
+    for name, stratum in read_yaml(path).items():
+        values = tuple(Value(name=value, **fields) for value, fields in stratum["values"].items())
+        out[name] = Stratum(name, stratum["about"], values)
         for trait in out[name].sets:
             if (other := owners.setdefault(trait, name)) != name:
                 raise ConfigError(f"{path.name}: {other} and {name} both set {trait}")
@@ -118,7 +118,7 @@ class Persona:
     language: str | None
     persona: str | None
     """How an agenda user speaks; None: as its task has it."""
-    told: tuple[str, ...]
+    sentences: tuple[str, ...]
     """What a language model is told besides the levels."""
 
     def on(self, traits: Traits | None) -> Traits:
@@ -145,7 +145,7 @@ class Strata:
     @classmethod
     def of(
         cls,
-        given: Mapping[str, Mapping[str, float]],
+        weights_by_name: Mapping[str, Mapping[str, float]],
         kind: UserKind,
         *,
         taken: Sequence[str] = (),
@@ -157,17 +157,17 @@ class Strata:
         ``taken``: traits, and "persona", that the configuration decides otherwise. ConfigError for a stratum that
         there is not, that does nothing to users of this kind, or that decides what is taken.
         """
-        known = panel() if from_panel is None else from_panel
-        if ALL in given:
+        strata = panel() if from_panel is None else from_panel
+        if ALL in weights_by_name:
             every: dict[str, Mapping[str, float]] = {
-                name: {} for name, stratum in known.items() if stratum.changes(kind)
+                name: {} for name, stratum in strata.items() if stratum.changes(kind)
             }
-            given = {**every, **{name: weights for name, weights in given.items() if name != ALL}}
+            weights_by_name = {**every, **{name: weights for name, weights in weights_by_name.items() if name != ALL}}
         chosen, names = [], []
-        for name, weights in given.items():
-            if name not in known:
-                raise ConfigError(f"user.strata: there is no stratum {name!r}; use {ALL}, or {', '.join(known)}")
-            stratum = known[name].weighted(weights) if weights else known[name]
+        for name, weights in weights_by_name.items():
+            if name not in strata:
+                raise ConfigError(f"user.strata: there is no stratum {name!r}; use {ALL}, or {', '.join(strata)}")
+            stratum = strata[name].weighted(weights) if weights else strata[name]
             if not stratum.changes(kind):
                 raise ConfigError(
                     f"user.strata: {name} does nothing to {kind} users; leave it out, or let a language model play the "
@@ -177,8 +177,8 @@ class Strata:
                 setting = "user.persona" if twice[0] == "persona" else f"user.traits.{twice[0]}"
                 raise ConfigError(f"user.strata: {name} and {setting} decide the same; leave one of them out")
             chosen.append(stratum)
-            told = ", ".join(f"{value} {weight:g}" for value, weight in weights.items())
-            names.append(f"{name} ({told})" if told else name)
+            weight_text = ", ".join(f"{value} {weight:g}" for value, weight in weights.items())
+            names.append(f"{name} ({weight_text})" if weight_text else name)
         return cls(tuple(chosen), f"strata {', '.join(names)}" if names else "")
 
     def __bool__(self) -> bool:

@@ -37,23 +37,23 @@ def another_value(service: Service, slot: str, goal: Mapping[str, Any], rng: ran
     if isinstance(right, (Mapping, list, tuple)) or not spec.weighed:
         return None
     if spec.draw is not None and spec.draw.values:
-        found = [v for v in dict.fromkeys(spec.draw.values) if normal(v) not in taken]
+        values = [v for v in dict.fromkeys(spec.draw.values) if normal(v) not in taken]
     elif kind.choices:
-        found = [v for v in kind.choices if normal(v) not in taken]
+        values = [v for v in kind.choices if normal(v) not in taken]
     elif spec.kind in ("date", "day_first"):
-        found = [_later(str(right), days) for days in (1, 2, 3)]
-        found = [day for day in found if normal(day) not in taken]
+        values = [_later(str(right), days) for days in (1, 2, 3)]
+        values = [day for day in values if normal(day) not in taken]
     elif kind.form:
-        found = [v for v in _digits(str(right)) if re.fullmatch(kind.form, v) and normal(v) not in taken]
+        values = [v for v in _digits(str(right)) if re.fullmatch(kind.form, v) and normal(v) not in taken]
     else:
-        found = []
-    return rng.choice(found) if found else None
+        values = []
+    return rng.choice(values) if values else None
 
 
 def misspelt(value: Any, rng: random.Random) -> Any:
     """A fact with another last digit; None for one without digits, or that is no text or number."""
-    if isinstance(value, str) and (found := _digits(value)):
-        return rng.choice(found)
+    if isinstance(value, str) and (others := _digits(value)):
+        return rng.choice(others)
     return None
 
 
@@ -63,10 +63,10 @@ def _later(day: str, days: int) -> str:
 
 def _digits(text: str) -> list[str]:
     """A text with each other last digit."""
-    found = re.search(r"\d(?=\D*$)", text)
-    if found is None:
+    match = re.search(r"\d(?=\D*$)", text)
+    if match is None:
         return []
-    return [text[: found.start()] + str(n) + text[found.end() :] for n in range(10) if str(n) != found[0]]
+    return [text[: match.start()] + str(n) + text[match.end() :] for n in range(10) if str(n) != match[0]]
 
 
 ASKS_BACK = 0.35
@@ -83,9 +83,9 @@ SLIPS = 3
 class DifficultUser(ServiceAgendaUser):
     """What users with traits do that others do not; to be mixed into a service's user (``difficult``)."""
 
-    def __init__(self, task: Task, *, traits: Traits, seed: int, **given: Any) -> None:
-        """``given``: what the service's user takes besides."""
-        super().__init__(task, seed=seed, **given)
+    def __init__(self, task: Task, *, traits: Traits, seed: int, **options: Any) -> None:
+        """``options``: what the service's user takes besides."""
+        super().__init__(task, seed=seed, **options)
         self._traits, self._label = traits, f"traits {task.id} {seed}"
         self.gave_up = False
         self.slips: list[str] = []
@@ -201,16 +201,16 @@ class DifficultUser(ServiceAgendaUser):
         return f"{self._pick(templates.ACCEPTS)} {super()._tell(request, self._changed(request, old))}"
 
     def _identity(self) -> str:
-        identity, kept = self._service.identity, self._traits.withholding
+        identity, withholding = self._service.identity, self._traits.withholding
         if identity is None:
             return super()._identity()
-        if not self._started and self._happens(kept, "identity unasked"):
+        if not self._started and self._happens(withholding, "identity unasked"):
             return ""
-        if self._started and self._once(ASKS_BACK * kept, "why", "identity"):
+        if self._started and self._once(ASKS_BACK * withholding, "why", "identity"):
             self._indulge()
             return self._choose(SAYS["why"])
         facts = self._agenda["identity"]
-        if len(identity.facts) > 1 and not self._identified and self._once(kept, "part", "identity"):
+        if len(identity.facts) > 1 and not self._identified and self._once(withholding, "part", "identity"):
             self._indulge()
             fact = identity.facts[0]
             return fact.tells.format(**{fact.name: self._service.kind(fact).say(facts[fact.name], self._rng)})
@@ -262,8 +262,8 @@ class DifficultUser(ServiceAgendaUser):
             return []
         goal = request["goal"]
         slots = [s.name for s in self._service.intent(request["kind"]).slots if s.name in goal]
-        known = [s for s in slots if f"described {s}" not in goal and s not in self._wrong]
-        return [s for s in known if another_value(self._service, s, goal, random.Random(0)) is not None]
+        stated = [s for s in slots if f"described {s}" not in goal and s not in self._wrong]
+        return [s for s in stated if another_value(self._service, s, goal, random.Random(0)) is not None]
 
     def _errs(self, request: AgendaRequest, slot: str) -> bool:
         free = self._slip is None and not self._slipped_identity and len(self.slips) < SLIPS

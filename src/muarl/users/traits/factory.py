@@ -88,8 +88,8 @@ def user_with_traits(
             f"users of a service, and have no traits. {_REMEDY[strata is None]}, or let a model play the user "
             "(user.kind=llm)."
         )
-    user_class, given = made
-    core = difficult(user_class)(task, traits=traits, seed=seed, persona=persona, **given)
+    user_class, arguments = made
+    core = difficult(user_class)(task, traits=traits, seed=seed, persona=persona, **arguments)
     label = f"traits {task.id} {seed}"
     user: User = core
     if traits.wandering:

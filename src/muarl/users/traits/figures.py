@@ -33,28 +33,32 @@ FALLS = frozenset({"withholding"})
 
 @dataclass(frozen=True, slots=True)
 class ConversationFigures:
-    """What counts of one conversation, as (how many, of how many) for each figure; ``words`` a message."""
+    """What counts of one conversation."""
 
     counts: Mapping[str, tuple[float, float]]
+    """As (how many, of how many) for each figure."""
     messages: int
     words: int
+    """A message."""
     asked_back: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The figures of several conversations. ``words``: a message; ``messages``: of the user's, a conversation."""
+    """The figures of several conversations."""
 
     figures: Mapping[str, float]
     conversations: int
     messages: float
+    """Of the user's, a conversation."""
     words: float
+    """A message."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def look_at(messages: Sequence[Message]) -> ConversationFigures | None:
     """One conversation; None where the user said nothing."""
-    told: list[int] = []
+    fact_counts: list[int] = []
     said = spoken = pressed = changed = corrected = foreign = back = questions = 0
     asked = ""
     for message in messages:
@@ -72,7 +76,7 @@ def look_at(messages: Sequence[Message]) -> ConversationFigures | None:
             questions += 1
             back += wonders and not facts and bool(asks_back(text))
         said += 1
-        told.append(facts)
+        fact_counts.append(facts)
         spoken += len(words(text))
         pressed += presses(text)
         wanders = said > 1 and wonders and not facts and not (asks_back(text) or presses(text))
@@ -83,7 +87,7 @@ def look_at(messages: Sequence[Message]) -> ConversationFigures | None:
     if not said:
         return None
     counts = {
-        "withholding": (float(told[0]), float(sum(told))),
+        "withholding": (float(fact_counts[0]), float(sum(fact_counts))),
         "impatience": (float(pressed), float(said)),
         "wandering": (float(changed), float(said)),
         "mistakes": (float(corrected), float(said)),
@@ -95,11 +99,13 @@ def look_at(messages: Sequence[Message]) -> ConversationFigures | None:
 def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, seed: int = 0) -> Measured:
     """The figures of conversations, each over all of them together; with 95% intervals from drawing conversations anew
     ``resamples`` times (0: none). ValueError if no user says anything."""
-    found = [one for one in map(look_at, conversations) if one is not None]
-    if not found:
+    conversation_figures = [one for one in map(look_at, conversations) if one is not None]
+    if not conversation_figures:
         raise ValueError("no user says anything in these conversations")
     names = list(FIGURES)
-    parts = np.array([[one.counts[name] for name in names] + [one.asked_back] for one in found], dtype=float)
+    parts = np.array(
+        [[one.counts[name] for name in names] + [one.asked_back] for one in conversation_figures], dtype=float
+    )
     figures = dict(zip(names, _figures(parts.sum(axis=0)), strict=True))
     intervals: dict[str, tuple[float, float]] = {}
     if resamples:
@@ -109,8 +115,14 @@ def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, s
         )
         low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
         intervals = {name: (float(low[i]), float(high[i])) for i, name in enumerate(names)}
-    messages = sum(one.messages for one in found)
-    return Measured(figures, len(found), messages / len(found), sum(one.words for one in found) / messages, intervals)
+    messages = sum(one.messages for one in conversation_figures)
+    return Measured(
+        figures,
+        len(conversation_figures),
+        messages / len(conversation_figures),
+        sum(one.words for one in conversation_figures) / messages,
+        intervals,
+    )
 
 
 def _figures(totals: np.ndarray) -> list[float]:

@@ -47,11 +47,11 @@ class PartlyForeign(Foreign):
 
 def speaks(text: str) -> str | None:
     """The code of the language that a text seems to be in, None for English and what is too short to tell."""
-    found: dict[str, Any] = {
+    counts: dict[str, Any] = {
         code: len(re.findall(language.native, text, re.IGNORECASE)) for code, language in LANGUAGES.items()
     }
-    best = max(found, key=lambda code: found[code])
-    return best if found[best] >= 1 and not re.search(_ENGLISH, text, re.IGNORECASE) else None
+    best = max(counts, key=lambda code: counts[code])
+    return best if counts[best] >= 1 and not re.search(_ENGLISH, text, re.IGNORECASE) else None
 
 
 _ENGLISH = r"\b(the|is|my|i|you|to|and|of|it|for|that|please|want|yes|no)\b"

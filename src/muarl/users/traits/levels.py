@@ -72,16 +72,16 @@ class TraitRanges:
             raise ConfigError("traits.languages: name at least one")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> TraitRanges:
+    def of(cls, levels: Mapping[str, Any]) -> TraitRanges:
         """From levels and ranges by name. ConfigError for an unknown name."""
-        known = {field.name for field in fields(cls)}
-        if unknown := [name for name in given if name not in known]:
-            raise ConfigError(f"traits: there is no {unknown[0]!r}; there are {', '.join(known)}")
-        out: dict[str, Any] = {name: _range(level) for name, level in given.items() if name in TRAITS}
-        if "languages" in given:
-            out["languages"] = tuple(given["languages"])
-        if "where_possible" in given:
-            out["where_possible"] = bool(given["where_possible"])
+        names = {field.name for field in fields(cls)}
+        if unknown := [name for name in levels if name not in names]:
+            raise ConfigError(f"traits: there is no {unknown[0]!r}; there are {', '.join(names)}")
+        out: dict[str, Any] = {name: _range(level) for name, level in levels.items() if name in TRAITS}
+        if "languages" in levels:
+            out["languages"] = tuple(levels["languages"])
+        if "where_possible" in levels:
+            out["where_possible"] = bool(levels["where_possible"])
         return cls(**out)
 
     def __bool__(self) -> bool:
@@ -94,12 +94,12 @@ class TraitRanges:
         return Traits(**levels, language=rng.choice(self.languages))
 
     def __str__(self) -> str:
-        told = []
+        parts = []
         for name in TRAITS:
             low, high = getattr(self, name)
             if high > 0:
-                told.append(f"{name.replace('_', ' ')} {low:g}" + (f" to {high:g}" if high > low else ""))
-        return ", ".join(told)
+                parts.append(f"{name.replace('_', ' ')} {low:g}" + (f" to {high:g}" if high > low else ""))
+        return ", ".join(parts)
 
 
 def _range(level: Any) -> Range:
@@ -143,16 +143,16 @@ _END = (
 _FIRST = "This goes before what the scenario says about your persona."
 
 
-def behaviour_text(traits: Traits, told: Sequence[str] = ()) -> str:
-    """What a model is told of these levels, to stand behind the scenario; empty where all are 0. ``told``: sentences
-    of a persona (users/strata), which take the place of the scenario's."""
-    lines = [f"- {sentence}" for sentence in told]
+def behaviour_text(traits: Traits, persona: Sequence[str] = ()) -> str:
+    """What a model is told of these levels, to stand behind the scenario; empty where all are 0. ``persona``:
+    sentences of a persona (users/strata), which take the place of the scenario's."""
+    lines = [f"- {sentence}" for sentence in persona]
     for name, text in _BEHAVIOUR.items():
         level = getattr(traits, name)
         if level > 0:
             often = next(words for most, words in _HOW_OFTEN if level <= most)
             lines.append("- " + text.format(*([often, _NAMES[traits.language]] if "{} in {}" in text else [often])))
-    return "\n".join(["# What you are like", *([_FIRST] if told else []), *lines, _END]) if lines else ""
+    return "\n".join(["# What you are like", *([_FIRST] if persona else []), *lines, _END]) if lines else ""
 
 
 class Difficult(Protocol):
@@ -196,9 +196,9 @@ class TraitUser:
         """The levels, but for those that follow from strata, and the values of strata; of agenda users also whether
         they gave up, and what they got wrong and then put right."""
         levels = {name: round(x, 4) for name, x in self._traits.levels().items() if name not in self._decided}
-        found: dict[str, Any] = {**({TAG: levels} if levels else {}), **self._strata}
+        tags: dict[str, Any] = {**({TAG: levels} if levels else {}), **self._strata}
         if self._core is not None:
-            found[GAVE_UP] = self._core.gave_up
+            tags[GAVE_UP] = self._core.gave_up
             if self._core.slips:
-                found[SLIPS] = list(self._core.slips)
-        return found
+                tags[SLIPS] = list(self._core.slips)
+        return tags
