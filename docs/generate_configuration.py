@@ -42,21 +42,21 @@ rl:
 Unknown keys, YAML aliases (`*name`) and tags (`!!name`) are errors. Each run's folder has the resolved configuration as
 `config.yaml`, which `--config` takes, too.
 
-The column "default" has the default first, then other values or the type, where the default does not show it.
+After the default come other values, or the type where the default does not show it: `float32`/`auto`/`bfloat16`.
 
 ## Presets
 
 A file of your own may say under `about` what it is (`command`, `text`), for `muarl presets`.
 
-| preset | command | what it is |
-|---|---|---|
+| preset (command) | what it is |
+|---|---|
 {presets}
 """
 
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD.format(presets="\n".join(f"| `{p.name}` | `{p.command}` | {p.text} |" for p in all_presets()))]
+    parts = [HEAD.format(presets="\n".join(f"| `{p.name}` ({p.command}) | {p.text} |" for p in all_presets()))]
     parts.append(_table("The run", RunConfig, ""))
     shown: set[type[Section]] = set()
     for name, section, _ in fields_of(RunConfig):
@@ -70,10 +70,10 @@ def page() -> str:
 
 def _table(title: str, section: type[Section], prefix: str) -> str:
     lines = [f"\n## {title}\n", f"{' '.join((section.__doc__ or '').split())}\n"]
-    lines += ["| key | default | meaning |", "|---|---|---|"]
+    lines += ["| key: default | meaning |", "|---|---|"]
     for name, info in section.model_fields.items():
         if info.description is not None:
-            cells = (f"`{prefix}{name}`", _default_and_values(info), info.description)
+            cells = (f"`{prefix}{name}`: {_default_and_values(info)}", info.description)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

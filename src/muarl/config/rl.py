@@ -146,9 +146,8 @@ class RlConfig(PolicyLossOptions, RlSteps):
     )
     credit: Literal["outcome", "state"] = Field(
         "outcome",
-        description="What turns are compared with: the group's outcomes, or (`state`) outcomes of rollouts in "
-        "which the world was as far on the way to its right final state (docs/credit.md). `state` "
-        "needs `rl.asynchrony=synchronous`.",
+        description="Compare turns with the group's outcomes, or (`state`) with rollouts in which the world was "
+        "as far (docs/credit.md). `state` needs `rl.asynchrony=synchronous`.",
     )
     reward_basis: Literal["task", "database"] = Field(
         "task",

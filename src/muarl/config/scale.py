@@ -31,9 +31,8 @@ class EngineConfig(Section):
     )
     processes: Count | Literal["auto"] = Field(
         1,
-        description="Processes of this machine that play episodes, each with its own engine and share of "
-        "`threads`; 1: this process, 0: one per core, `auto`: one per thread, at most four. Not on a "
-        "GPU, nor with users behind endpoints.",
+        description="Processes of this machine that play episodes, each with an engine; 1: this one, 0: one per "
+        "core, `auto`: one per thread, at most four. Not on a GPU, nor with users behind endpoints.",
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
@@ -42,8 +41,8 @@ class EngineConfig(Section):
     )
     compile: Literal["auto", "none", "compile", "cuda-graphs"] = Field(
         "auto",
-        description="Decode steps of muarl's engine: kernel by kernel (`none`), by torch.compile (slow at first), "
-        "or as CUDA graphs. `auto`: CUDA graphs on a GPU, else `none`.",
+        description="Decode steps of muarl's engine: kernel by kernel (`none`), by torch.compile, or as CUDA "
+        "graphs. `auto`: CUDA graphs on a GPU, else `none`.",
     )
     servers: Count = Field(
         0,
@@ -186,8 +185,8 @@ class LearnerBackendConfig(Section):
     deadline: Seconds = Field(1800.0, description="FSDP: seconds for one step, checkpoint or wait for another process.")
     restarts: Count = Field(
         2,
-        description="`muarl train`: maximum automatic restarts from the last checkpoint after a learner process "
-        "was lost; 0: it prints how to resume. Before the first step the run always ends.",
+        description="`muarl train`: maximum automatic restarts after a lost learner process; 0: it prints how to "
+        "resume. Before the first step the run ends.",
     )
     port: Annotated[int, Field(ge=0, lt=65536)] = Field(
         0, description="FSDP: port for the processes of one machine; 0: any free one."
@@ -262,9 +261,9 @@ class ClusterConfig(Section):
     bucket_mb: Positive = Field(256, description="Megabytes in which weights are sent.")
     update: Literal["auto", "object_store", "broadcast", "ipc"] = Field(
         "auto",
-        description="How weights reach samplers: Ray's `object_store`, torch.distributed's `broadcast` (NCCL or "
-        "gloo), or one shared buffer (`ipc`; CUDA IPC or shared memory). `auto`: broadcast or ipc for "
-        "muarl's engine where GPUs allow it, else object_store.",
+        description="How weights reach samplers: Ray's `object_store`, torch.distributed's `broadcast`, or one "
+        "shared buffer (`ipc`). `auto`: broadcast or ipc for muarl's engine where GPUs allow it, else "
+        "object_store.",
     )
 
     @property

@@ -214,8 +214,8 @@ class GuardConfig(Section):
 
     active: bool = Field(
         False,
-        description="Check every message of the user, and ask again where a rule finds an error. Only models "
-        "(`llm`, `sampled`) can fix it; other users are only marked.",
+        description="Check the user's messages, and ask again where a rule finds an error. Users other than "
+        "models (`llm`, `sampled`) are only marked.",
     )
     retries: Count = Field(2, description="Maximum further tries of a message, each paid for.")
     rules: tuple[UserRule, ...] = Field(

@@ -69,8 +69,8 @@ class ModelConfig(Section):
     thinking: bool = Field(False, description="Let the model think before it answers.")
     earlier_thoughts: EarlierThoughts = Field(
         "family",
-        description="What becomes of earlier thoughts when the user speaks again. `family`: as the chat template "
-        "has it; where it drops them, an episode has several segments. `keep`: they stay.",
+        description="Earlier thoughts when the user speaks again: as in the chat template (`family`; an episode "
+        "may have several segments), or kept.",
     )
     chat_format: Annotated[str, AfterValidator(_known_format)] = Field(
         "auto",

@@ -213,8 +213,8 @@ class BaseConfig(Section):
     )
     others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
-        description="Share of the tokens of users and tools that a step predicts, drawn anew each time, with as "
-        "much more weight. Below 1 is cheaper with a large vocabulary.",
+        description="Share of users' and tools' tokens that a step predicts. Below 1 is cheaper with a large "
+        "vocabulary.",
     )
     lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
@@ -224,8 +224,7 @@ class BaseConfig(Section):
     heads: Positive = Field(4, description="Query heads; the same.")
     words: bool = Field(
         False,
-        description="Read sentences and tool names word by word; only values and the system prompt are single "
-        "tokens then. Conversations become half as long again, agent turns two to three times as long "
+        description="Read sentences and tool names word by word. Agent turns become two to three times as long "
         "(`rollout.tokens_per_turn`).",
     )
     spare_tokens: Count = Field(
