@@ -1,4 +1,4 @@
-"""The site of the documentation: every page is in its navigation once."""
+"""The site of the documentation: every page is in its navigation once, and a person can read all of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+WORDS = 60_000
+"""The most words that the pages may have together, history apart."""
 
 
 def site_pages(repository: Path) -> dict[str, Path]:
@@ -28,3 +31,9 @@ def leaves(nav: Any) -> Iterator[str]:
 def test_the_navigation_has_every_page_once(repository: Path) -> None:
     nav = yaml.safe_load((repository / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     assert sorted(leaves(nav)) == sorted(site_pages(repository))
+
+
+def test_the_site_is_not_longer_than_people_read(repository: Path) -> None:
+    counted = {name: len(path.read_text(encoding="utf-8").split()) for name, path in site_pages(repository).items()}
+    longest = sorted(counted.items(), key=lambda item: -item[1])[:8]
+    assert sum(counted.values()) <= WORDS, f"{sum(counted.values())} words; the longest pages: {longest}"

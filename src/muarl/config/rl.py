@@ -99,8 +99,8 @@ class BranchConfig(Section):
 
     stems: Count = Field(
         0,
-        description="Rollouts of a group played from the start; each of the others copies one of them up to one "
-        "of the agent's turns. 0: off. Needs `rl.asynchrony=synchronous`.",
+        description="Rollouts of a group played from the start; the others copy one of them up to one of its "
+        "turns. 0: off. Needs `rl.asynchrony=synchronous`.",
     )
 
 
@@ -180,8 +180,8 @@ class RlConfig(PolicyLossOptions, RlSteps):
     checkpoint_every: Count = Field(10, description="Write a checkpoint every N steps; 0: only at the end.")
     save_episodes: Literal["all", "some", "none"] = Field(
         "some",
-        description="Episodes kept for `muarl view`. `some`: the first 64 of the first and last step and of those "
-        "with a checkpoint. `all`: about 10 kB each.",
+        description="Episodes kept for `muarl view`. `some`: 64 of the first and last step and of those with a "
+        "checkpoint.",
     )
 
     rollouts_only: bool = Field(
@@ -195,7 +195,7 @@ class RlConfig(PolicyLossOptions, RlSteps):
 
     stop_on: tuple[SignName, ...] = Field(
         (),
-        description="Signs of a failing training that end it with a checkpoint and exit code 3, such as "
+        description="Signs that end a failing training with a checkpoint and exit code 3, such as "
         "`[kl-runs-away]` (docs/training.md).",
     )
 

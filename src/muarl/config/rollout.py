@@ -64,8 +64,7 @@ class RetrievalConfig(Section):
     )
     reranker_kind: Literal["rating", "rerank"] = Field(
         "rating",
-        description="`rating`: a language model rates documents from 0 to 10, as in TAU2. `rerank`: a model "
-        "behind `/v1/rerank` orders them.",
+        description="A language model that rates documents from 0 to 10, or a model behind `/v1/rerank`.",
     )
     reranker_min_score: int = Field(5, ge=0, le=10, description="Under `rating`: lower ratings are left out.")
     cache: Path | None = Field(

@@ -170,8 +170,7 @@ class LearnerBackendConfig(Section):
     pack_tokens: Positive = Field(
         16384,
         description="Tokens in one forward and backward pass, at least those of an episode. `auto`: 4,096 or "
-        "`model.max_context`, fewer (at least `model.max_context`) where `muarl plan` expects too "
-        "little memory.",
+        "`model.max_context`, fewer where memory is short (`muarl plan`).",
     )
     recompute: bool = Field(
         False,

@@ -164,8 +164,7 @@ class TraitsConfig(Section):
     mistakes: TraitLevel = Field(0.0, description="Gets a detail wrong first, and corrects it with the next message.")
     foreign_language: TraitLevel = Field(
         0.0,
-        description="Share of messages in another language, until the agent has kept to English for three "
-        "messages or asks for it.",
+        description="Share of messages in another language, until the agent keeps to English or asks for it.",
     )
     languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
         ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
@@ -236,9 +235,8 @@ class UserConfig(Section):
 
     kind: Literal["agenda", "llm", "sampled", "scripted"] = Field(
         "agenda",
-        description="`agenda`: plays a generated task's goal and facts by rules. `llm`: a model behind "
-        "`endpoint`. `sampled`: a user model of `checkpoint` (`muarl sft-user`). `scripted`: says the "
-        "task's lines.",
+        description="Rules (`agenda`), a model behind `endpoint` (`llm`), a user model of `checkpoint` "
+        "(`sampled`), or the task's lines (`scripted`).",
     )
     seed: int = Field(0, description="Seed of the user's own choices.")
     persona: Literal["terse", "chatty", "confused", "impatient"] | None = Field(
@@ -256,8 +254,7 @@ class UserConfig(Section):
     max_context: Positive = Field(1024, description="Sampled users: longest conversation in tokens.")
     tries: Positive = Field(
         64,
-        description="Sampled users: maximum samples of a message until it is true to the scenario (tasks declared "
-        "with the kit). 1: no check.",
+        description="Sampled users: maximum samples of a message until it is true to the scenario. 1: no check.",
     )
     traits: Traits = Field(
         default_factory=TraitsConfig,

@@ -79,16 +79,16 @@ class ModelConfig(Section):
     )
     tool_text: ToolText | None = Field(
         None,
-        description="How the chat format `text` shows tools: `signatures` (one line each) or `schemas` (OpenAI's "
-        "JSON). null: as the checkpoint was trained, else signatures.",
+        description="How the chat format `text` shows tools: a line each, or OpenAI's JSON. null: as the "
+        "checkpoint was trained, else signatures.",
     )
     max_context: Positive = Field(
         2048, description="Longest episode in tokens; one that reaches it ends with `context_full`."
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "float32",
-        description="Number format of the weights in training. `auto`: the fastest here, measured at the start, "
-        "for `learner.precision` and `engine.dtype`; trained weights stay float32.",
+        description="Number format of the weights. `auto`: the fastest here, for `learner.precision` and "
+        "`engine.dtype`; trained weights stay float32.",
     )
     device: str = Field("auto", description="`auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1`.")
 
@@ -126,8 +126,7 @@ class DomainConfig(Section):
 
     tasks: Path | None = Field(
         None,
-        description="A task file written by `muarl tasks`, instead of generated tasks. Users of logged tasks are "
-        "language models or scripted.",
+        description="A task file of `muarl tasks`, instead of generated tasks.",
     )
     allow_failing_gold: bool = Field(
         False,
@@ -166,8 +165,8 @@ class EvalConfig(Section):
     )
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,
-        description="Instead of `trials`: AGENTxUSER, such as `3x3`: every agent seed meets every user seed, so "
-        "that `muarl compare` can separate their noise; `3x3x2`: each pair twice.",
+        description="Instead of `trials`: `3x3` plays every agent seed with every user seed, for `muarl compare`; "
+        "`3x3x2`: each pair twice.",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling; 1: off.")
@@ -193,8 +192,8 @@ class EvalConfig(Section):
     )
     next_turns: Count = Field(
         0,
-        description="On this many tasks of each environment, compare the agent's next call with the scripted "
-        "expert's, turn by turn (teacher forcing); 0: off.",
+        description="Tasks on which the agent's next call is compared with the scripted expert's, turn by turn; "
+        "0: off.",
     )
     baseline: bool = Field(
         True,
@@ -216,20 +215,18 @@ class EvalConfig(Section):
     concurrency: Positive | None = Field(None, description="Maximum concurrent episodes; null: `rollout.concurrency`.")
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="US dollars for agent, users and judges together. Then no new episode starts; finished ones "
-        "are scored and reported. Needs prices.",
+        description="US dollars for agent, users and judges together; then no new episode starts. Needs prices.",
     )
     max_tokens: Positive | None = Field(None, description="The same in prompt and completion tokens.")
     prices: dict[str, tuple[Price, Price]] = Field(
         default_factory=dict,
-        description="US dollars per million prompt and completion tokens, for models without a configured price: "
-        "`{NAME: [2, 8]}`.",
+        description="US dollars per million prompt and completion tokens: `{NAME: [2, 8]}`.",
     )
     mode: Literal["auto", "native", "qwen", "text", "text-api"] = Field(
         "auto",
         description="How tool calls reach BFCL and ACEBench: `native` (function calling), `qwen`, `text` (the "
-        "benchmark's prompt), or `text-api` (ACEBench's runner for APIs). `auto`: BFCL `native` for "
-        "endpoints and `qwen` for checkpoints, ACEBench `text`.",
+        "benchmark's prompt), `text-api` (ACEBench's runner for APIs). `auto`: BFCL `native` for "
+        "endpoints, `qwen` for checkpoints; ACEBench `text`.",
     )
     user_judge: JudgeSpec | None = Field(
         None,

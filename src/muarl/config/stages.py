@@ -209,7 +209,7 @@ class BaseConfig(Section):
     difficulty_weight: Annotated[float, Field(ge=1)] = Field(
         2.0,
         description="How many times as often a conversation is read for each point of difficulty above 1, and for "
-        "a request that must be refused.",
+        "a refusal.",
     )
     others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
@@ -229,8 +229,7 @@ class BaseConfig(Section):
     )
     spare_tokens: Count = Field(
         0,
-        description="Tokens that occur only in copying drills, as rows for the new words of checkpoints that "
-        "continue from it.",
+        description="Tokens only in copying drills, as rows for new words of later checkpoints.",
     )
     validation: Count = Field(
         50,

@@ -58,8 +58,7 @@ class FaultsConfig(Section):
     permission: Probability = Field(0.0, description="Of each tool, in an episode: its first calls are refused.")
     stale_read: Probability = Field(
         0.0,
-        description="Of each read after a write: it shows the state before the last write (not after a time-out "
-        "or an undocumented error).",
+        description="Of each read after a write: it shows the state before it.",
     )
     latency_seconds: tuple[Seconds, Seconds] = Field(
         (1.0, 40.0), description="`[low, high]`: simulated seconds of a slow call."
@@ -75,7 +74,7 @@ class FaultsConfig(Section):
     )
     permission_for_good: Probability = Field(
         0.0,
-        description="Share of permissions that never come back, so that the task may be impossible: for evaluations.",
+        description="Share of permissions that never come back (the task may be impossible): for evaluations.",
     )
     tools: tuple[str, ...] = Field((), description="Only these tools; empty: all that read or write.")
 
