@@ -6,6 +6,7 @@ python docs/generate_configuration.py
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -69,7 +70,10 @@ def page() -> str:
 
 
 def _table(title: str, section: type[Section], prefix: str) -> str:
-    lines = [f"\n## {title}\n", f"{' '.join((section.__doc__ or '').split())}\n"]
+    about = textwrap.fill(
+        " ".join((section.__doc__ or "").split()), 120, break_long_words=False, break_on_hyphens=False
+    )
+    lines = [f"\n## {title}\n", f"{about}\n"]
     lines += ["| key: default | meaning |", "|---|---|"]
     for name, info in section.model_fields.items():
         if info.description is not None:
