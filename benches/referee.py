@@ -1,4 +1,5 @@
-"""Results that others have published, scored again by muarl, with their noise: makes docs/referee.md.
+"""Results that others have published, scored again by muarl, with their noise: makes docs/referee.md and
+docs/history/referee.md.
 
     git clone --mirror https://github.com/sierra-research/tau2-bench     # with pull requests, whose files are read
     git clone https://github.com/sierra-research/tau-bench
@@ -85,18 +86,21 @@ def main() -> None:
     parser.add_argument("--tau2", type=Path, required=True, help="git directory of tau2-bench")
     parser.add_argument("--tau1", type=Path, help="git directory of tau-bench")
     parser.add_argument("--oracle", type=Path, help="folder of the originals' own outputs")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="the page; its details go into history/ beside it")
     args = parser.parse_args()
     repositories = {TAU2: Repository(TAU2, args.tau2)}
     if args.tau1 is not None:
         repositories[TAU1] = Repository(TAU1, args.tau1)
     scored, missing = score_files(repositories)
-    from referee_page import page
+    from referee_page import details, page
 
     board = leaderboard(repositories[TAU2])
     oracle = [] if args.oracle is None else list(as_the_originals(args.oracle))
-    text = page(scored, neighbours(scored), missing, board, oracle, {n: r.head for n, r in repositories.items()})
-    args.out.write_text(text, encoding="utf-8")
+    pairs, heads = neighbours(scored), {name: repository.head for name, repository in repositories.items()}
+    behind = args.out.parent / "history" / args.out.name
+    behind.parent.mkdir(exist_ok=True)
+    behind.write_text(details(scored, pairs, missing, board, heads), encoding="utf-8")
+    args.out.write_text(page(scored, pairs, board, oracle), encoding="utf-8")
 
 
 def score_files(repositories: Mapping[str, Repository]) -> tuple[list[Scored], list[tuple[Source, str]]]:

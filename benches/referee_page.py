@@ -1,4 +1,4 @@
-"""Of benches/referee.py: the page."""
+"""Of benches/referee.py: the page, and the page of details."""
 
 from __future__ import annotations
 
@@ -19,27 +19,48 @@ ALPHA = 0.05
 INTRO = """\
 # Referee
 
-Results that others have published, scored again by muarl, with the noise that they have. This page is written by
+Do published results hold up when muarl scores them again, and which of their ranks are more than noise?
 
     python benches/referee.py --tau2 tau2-bench.git --tau1 tau-bench/.git --out docs/referee.md
 
-out of files that you have (the bench says how to get them); no file of theirs is part of muarl. With `--oracle` it adds
-what the originals' own code answered. The figures are about these files, not about the models: users, versions of the
-tasks and settings differ from file to file, and many are of branches and pull requests that were never merged.
+writes this page, and [its details](history/referee.md) (the ranks of files and of TAU2's leaderboard with their noise,
+what the audit finds, the sources), from files that you have; the bench says how to get them. With `--oracle` it adds
+what the originals' own code answered.
+
+Limits: the figures are about these files, not about the models. Users, versions of the tasks and settings differ from
+file to file, and many files are of branches and pull requests that were never merged.
+"""
+DETAILS = """\
+# Referee: details
+
+The tables behind [referee.md](../referee.md), which is the page to read first; the same bench writes both.
 """
 
 
 def page(
     scored: Sequence[Scored],
     pairs: Sequence[Neighbours],
-    missing: Sequence[tuple[Source, str]],
     board: Mapping[str, Sequence[Placed]],
     oracle: Sequence[tuple[str, int, int]],
+) -> str:
+    """The page in Markdown: the results in short, and the scores."""
+    return _joined(INTRO, *_summary(scored, pairs, board), *_scores(scored), *_oracle(oracle))
+
+
+def details(
+    scored: Sequence[Scored],
+    pairs: Sequence[Neighbours],
+    missing: Sequence[tuple[Source, str]],
+    board: Mapping[str, Sequence[Placed]],
     heads: Mapping[str, str],
 ) -> str:
-    """The whole page in Markdown."""
-    parts = [INTRO, *_summary(scored, pairs, board), *_scores(scored), *_pairs(pairs), *_board(board)]
-    parts += [*_behaviour(scored), *_oracle(oracle), *_sources(scored, missing, heads)]
+    """The page of details in Markdown, for a folder beside the page: ranks, what the audit finds, sources."""
+    return _joined(
+        DETAILS, *_pairs(pairs), *_board(board), *_behaviour(scored), *_notes(scored), *_sources(scored, missing, heads)
+    )
+
+
+def _joined(*parts: str) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -127,7 +148,6 @@ def _scores(scored: Sequence[Scored]) -> Iterator[str]:
     for one in scored:
         counts = sorted(len(t) for t in one.results.by_task().values())
         trials = str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-        hats = ", ".join(_percent(e.value) for k, e in one.pass_hat.items() if k > 1)
         rows.append(
             (
                 one.source.name,
@@ -137,7 +157,6 @@ def _scores(scored: Sequence[Scored]) -> Iterator[str]:
                 f"{one.recorded} of {one.rewarded}",
                 _percent(one.nothing),
                 _interval(one.score.interval),
-                hats or "one trial",
             )
         )
     yield from _table(
@@ -149,13 +168,19 @@ def _scores(scored: Sequence[Scored]) -> Iterator[str]:
             "as recorded",
             "doing nothing",
             "95% interval",
-            "pass^2, 3, 4",
         ),
         rows,
     )
+
+
+def _notes(scored: Sequence[Scored]) -> Iterator[str]:
     noted = [f"- {one.source.name}: {note}." for one in scored for note in one.notes]
+    for one in scored:
+        hats = {k: _percent(e.value) for k, e in one.pass_hat.items() if k > 1}
+        if hats:
+            noted.append(f"- {one.source.name}: pass^{', '.join(map(str, hats))} is {', '.join(hats.values())}.")
     if noted:
-        yield "What is to be known of single files:\n"
+        yield "## Notes on single files\n"
         yield from (_text(line, item=True) for line in noted)
         yield ""
 
@@ -188,7 +213,7 @@ def _board(board: Mapping[str, Sequence[Placed]]) -> Iterator[str]:
     yield "## Which ranks of the leaderboard hold\n"
     yield _text(
         "TAU2's leaderboard gives pass^1 to pass^4 of four trials of each task; their conversations were not at hand. "
-        "pass^1 and pass^2 tell the noise exactly ([compare.md](compare.md#how-much-for-3-points)): the interval (95%) "
+        "pass^1 and pass^2 tell the noise exactly ([compare.md](../compare.md#how-much-for-3-points)): the interval (95%) "
         "is over tasks like these, *p, like these* that of the difference to the next row on such tasks, as of "
         "independent means, and *p, these* on these very tasks, where only trials are noise. Agents agree on which tasks "
         "are hard, which figures do not show, so the first p is larger than a paired test's. No correction for many "
@@ -241,7 +266,7 @@ def _board(board: Mapping[str, Sequence[Placed]]) -> Iterator[str]:
 def _behaviour(scored: Sequence[Scored]) -> Iterator[str]:
     yield "## What operators care about\n"
     yield _text(
-        "`muarl audit` over the same conversations: rules, no model ([audit.md](audit.md)). Shares are of conversations. "
+        "`muarl audit` over the same conversations: rules, no model ([audit.md](../audit.md)). Shares are of conversations. "
         "*Without consent*: with a write that the user had not clearly agreed to after a proposal of just that. "
         "*Needless transfer*: handed over although the task's right ending has no handover. *Forbidden write*: one that "
         "the policy does not allow in the state in which it was made. An agent that sends JSON in place of sentences, or "

@@ -1,6 +1,6 @@
 """Throughput of asynchronous and synchronous training against the number of rollout workers, by simulation.
 
-    python benches/scaling.py                              # the tables of docs/scaling.md, in a few minutes
+    python benches/scaling.py                              # the tables of docs/history/scaling.md, in minutes
     python benches/scaling.py --times 4 --workers 256 512 1024
 
 What is real: coroutines in an event loop, ``LocalExecutor``, ``rollout``, ``collect_groups``, and of the pipeline

@@ -17,10 +17,10 @@ HEAD = """# The library's names
 
 <!-- Written by docs/generate_api.py from the docstrings of muarl's names. Do not edit. -->
 
-These names are what `import muarl` gives, and stay where they are; the modules that they come from may move. Each is
-imported when it is first used. `help(muarl.Task)` says more than a line. Those marked ● need the extra `train`
-(`pip install 'muarl[train]'`), the others the light core only. Those with `await` before them are coroutines: await
-them, or hand them to `asyncio.run`, as here:
+This page lists the names that `import muarl` gives; they stay, while their modules may move.
+
+Those marked ● need the extra `train` (`pip install 'muarl[train]'`). Those with `await` are coroutines, for `await` or
+`asyncio.run`. `help(muarl.Task)` says more.
 
 ```python
 import asyncio
@@ -33,7 +33,7 @@ report = asyncio.run(muarl.evaluate(shop, agent, tasks=20))
 print(report.to_json())
 ```
 
-[examples/rl_loop.py](../examples/rl_loop.py) is a whole training loop over them, and [domains.md](domains.md) a domain.
+[examples/rl_loop.py](../examples/rl_loop.py) is a whole training loop.
 """
 
 SECTIONS = {

@@ -16,23 +16,24 @@ BEGIN, END = "<!-- packages: written by docs/generate_architecture.py -->", "<!-
 
 
 def about(package: Path) -> str:
-    """The first paragraph of a package's docstring, on one line. ValueError if it has none."""
+    """What a package is for, in a few words: its docstring up to the first colon, semicolon or full stop that follows
+    three words or more. ValueError if it has none."""
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
     if not text:
         raise ValueError(f"{package}/__init__.py has no docstring")
-    return " ".join(text.split("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
+    parts = re.split(r"(?<=[:;.]) ", " ".join(text.split("\n\n")[0].split()).replace("``", "`"))
+    first = parts[0] if len(parts[0].split()) >= 3 else " ".join(parts[:2])
+    return first.rstrip(".:;")
 
 
 def packages() -> str:
-    """All packages, as Markdown."""
+    """All packages and the folders directly in them, as Markdown."""
     lines: list[str] = []
     for name in PACKAGES:
-        inner = sorted(p.parent for p in (SOURCE / name).rglob("__init__.py") if p.parent != SOURCE / name)
-        lines += [f"### `{name}`", "", about(SOURCE / name), ""]
-        if inner:
-            lines += ["| folder | content |", "|---|---|"]
-            lines += [f"| `{p.relative_to(SOURCE / name).as_posix()}/` | {about(p)} |" for p in inner]
-            lines.append("")
+        inner = sorted(path.parent for path in (SOURCE / name).glob("*/__init__.py"))
+        lines += [f"### `{name}`", "", f"{about(SOURCE / name)}.", ""]
+        lines += [f"- `{path.name}/`: {about(path)}" for path in inner]
+        lines += [""] * bool(inner)
     return "\n".join(lines)
 
 

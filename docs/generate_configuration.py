@@ -6,6 +6,7 @@ python docs/generate_configuration.py
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -20,14 +21,16 @@ PAGE = Path(__file__).with_name("configuration.md")
 
 HEAD = """# Configuration
 
-<!-- Written by docs/generate_configuration.py from the descriptions in src/muarl/config/sections.py. Do not edit. -->
+<!-- Written by docs/generate_configuration.py from the descriptions in src/muarl/config. Do not edit. -->
 
-A run is described by one YAML file. `--config` takes the name of a preset or the path of a file of your own;
-`KEY=VALUE` arguments are laid over it; `--dry-run` prints the result, every default written out.
+This page lists every preset and setting of a run.
+
+A run is described by one YAML file: `--config` takes a preset's name or a file's path. `KEY=VALUE` arguments override
+it; `--dry-run` prints the result with all defaults.
 
     muarl train --config cpu rl.steps=10 rl.lr=1e-4 --dry-run
 
-A file may start from a preset or another file, and name only what differs:
+A file may extend a preset or another file:
 
 ```yaml
 extends: cpu
@@ -37,24 +40,24 @@ rl:
   lr: 1e-4
 ```
 
-Unknown keys are errors, and so are YAML's aliases (`*name`) and tags (`!!name`): a file that somebody else wrote could
-grow without end through them. To share settings, use `extends`. The resolved configuration of every run is kept in its
-folder as `config.yaml`, and can be given to `--config` again.
+Unknown keys, YAML aliases (`*name`) and tags (`!!name`) are errors. Each run's folder has the resolved configuration as
+`config.yaml`, which `--config` takes, too.
+
+After the default come other values, or the type where the default does not show it: `float32`/`auto`/`bfloat16`.
 
 ## Presets
 
-`muarl presets` lists them. A file of your own may say under `about` what it is (`command` and `text`); that is no
-setting, and files that extend it do not take it over.
+A file of your own may say under `about` what it is (`command`, `text`), for `muarl presets`.
 
-| preset | command | what it is |
-|---|---|---|
+| preset (command) | what it is |
+|---|---|
 {presets}
 """
 
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD.format(presets="\n".join(f"| `{p.name}` | `muarl {p.command}` | {p.text} |" for p in all_presets()))]
+    parts = [HEAD.format(presets="\n".join(f"| `{p.name}` ({p.command}) | {p.text} |" for p in all_presets()))]
     parts.append(_table("The run", RunConfig, ""))
     shown: set[type[Section]] = set()
     for name, section, _ in fields_of(RunConfig):
@@ -67,39 +70,45 @@ def page() -> str:
 
 
 def _table(title: str, section: type[Section], prefix: str) -> str:
-    lines = [f"\n## {title}\n", f"{' '.join((section.__doc__ or '').split())}\n"]
-    lines += ["| key | values | default | meaning |", "|---|---|---|---|"]
+    about = textwrap.fill(
+        " ".join((section.__doc__ or "").split()), 120, break_long_words=False, break_on_hyphens=False
+    )
+    lines = [f"\n## {title}\n", f"{about}\n"]
+    lines += ["| key: default | meaning |", "|---|---|"]
     for name, info in section.model_fields.items():
         if info.description is not None:
-            cells = (f"`{prefix}{name}`", _values(info.annotation), f"`{_default(info)}`", info.description)
+            cells = (f"`{prefix}{name}`: {_default_and_values(info)}", info.description)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _values(annotation: Any) -> str:
-    """What a field may hold, in words."""
+def _default_and_values(info: Any) -> str:
+    """A field's default, then what else it may hold where the default does not show it, as one word."""
+    value = info.default
+    if value is PydanticUndefined:
+        return "/".join(_values(info.annotation))
+    plain = json.dumps(str(value) if isinstance(value, Path) else value, default=list).replace('"', "")
+    others = [v for v in _values(info.annotation) if v != f"`{value}`"]
+    shows = isinstance(value, (bool, int, float)) and others in (["bool"], ["int"], ["number"])
+    return "/".join([f"`{plain}`", *(() if shows or (value and others == ["list"]) else others)])
+
+
+def _values(annotation: Any) -> list[str]:
+    """What a field may hold, besides null."""
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if type(None) in arguments:
-        inner = [_values(a) for a in arguments if a is not type(None)]
-        return f"{' or '.join(inner)} or null"
+    if origin in (Union, UnionType):
+        return [v for a in arguments if a is not type(None) for v in _values(a)]
     if annotation in (bool, int, float, str):
-        return {bool: "true or false", int: "whole number", float: "number", str: "text"}[annotation]
+        return [{bool: "bool", int: "int", float: "number", str: "text"}[annotation]]
     if annotation is Path:
-        return "path"
+        return ["path"]
     if str(origin) == "typing.Literal":
-        return ", ".join(f"`{value}`" for value in arguments)
+        return [f"`{value}`" for value in arguments]
     if hasattr(annotation, "__metadata__"):
         return _values(arguments[0])
-    if origin in (Union, UnionType):
-        return " or ".join(map(_values, arguments))
     if isinstance(annotation, type) and issubclass(annotation, Section):
-        return "section"
-    return "list" if origin is tuple else "mapping"
-
-
-def _default(info: Any) -> str:
-    value = info.default if info.default is not PydanticUndefined else None
-    return json.dumps(str(value) if isinstance(value, Path) else value, default=list).strip('"')
+        return ["section"]
+    return ["list" if origin is tuple else "mapping"]
 
 
 if __name__ == "__main__":

@@ -84,15 +84,16 @@ def test_the_leaderboard_is_read_with_its_noise(bench: Any, board: Any) -> None:
 
 
 def test_the_page_says_which_ranks_hold(bench: Any, board: Any) -> None:
-    from referee_page import page  # type: ignore[import-not-found]
+    from referee_page import details, page  # type: ignore[import-not-found]
 
     missing = [(bench.Source("gone", "abc1234", "results/gone.json"), "it is not there")]
-    text = page([], [], missing, board, [("BFCL: verdicts", 10, 10)], {"o/r": "abcdef0123"})
-    assert "of 2 pairs of neighbours 1 can be told apart" in text
+    front = page([], [], board, [("BFCL: verdicts", 10, 10)])
+    assert "of 2 pairs of neighbours 1 can be told apart" in front and "| BFCL: verdicts | 10 | 10 |" in front
+    text = details([], [], missing, board, {"o/r": "abcdef0123"})
     assert "| 1 | Good | gpt-4.1 | 90.0 |" in text and "| 3 | Alike | gpt-4.1 | 64.2 |" in text
     assert "has this pass^1" in text and "Odd and Alike" in text
-    assert "`results/gone.json`" in text and "| BFCL: verdicts | 10 | 10 |" in text
-    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
+    assert "`results/gone.json`" in text
+    assert max(len(line) for line in (front + text).splitlines() if not line.startswith("|")) <= 120
 
 
 def test_agents_that_send_objects_are_told_from_those_that_speak(bench: Any) -> None:
@@ -104,7 +105,7 @@ def test_agents_that_send_objects_are_told_from_those_that_speak(bench: Any) -> 
 def test_a_published_file_is_scored_audited_and_compared(
     bench: Any, install_data: Callable[[str], Path], oracle_talks: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    from referee_page import page
+    from referee_page import details, page
 
     install_data("tau2")
     rows = tau2_benchmark.task_rows("airline")
@@ -153,7 +154,7 @@ def test_a_published_file_is_scored_audited_and_compared(
     pairs = bench.neighbours([good, bare])
     assert [(p.first, p.second, p.tasks, p.difference) for p in pairs] == [("good", "bare", 50, 1.0)]
     assert pairs[0].p < 1e-6
-    text = page([good, bare], pairs, [], {}, [], {bench.TAU2: repository.head})
+    text = page([good, bare], pairs, {}, []) + details([good, bare], pairs, [], {}, {bench.TAU2: repository.head})
     assert "| good | 50 x 1 | 100.0 | 100.0 | 50 of 50 | 46.0 |" in text
     assert "| good | bare | 50 | +100.0 |" in text and "holds" in text and "**Not above doing nothing**" in text
 

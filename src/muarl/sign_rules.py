@@ -1,6 +1,6 @@
 """The rules by which a training's figures show a sign: each a function of the figures so far, with its remedy.
 
-They look at few steps. Their limits come from kept runs (docs/training.md, "When training goes wrong").
+They look at few steps. Their limits come from kept runs (docs/history/training.md).
 """
 
 from __future__ import annotations

@@ -289,7 +289,12 @@ def test_the_output_on_the_page_is_what_is_printed(
     assert shown is not None
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["domains", "check", "./parking.py:PARKING"])
-    assert (result.exit_code, result.stdout) == (1, shown[1])
+    assert result.exit_code == 1
+    at = 0
+    for part in shown[1].split("...\n"):  # the page leaves out the checks between
+        assert part in result.stdout[at:]
+        at = result.stdout.index(part, at) + len(part)
+    assert result.stdout.startswith(shown[1].split("...\n")[0]) and at == len(result.stdout)
 
 
 @pytest.mark.parametrize(

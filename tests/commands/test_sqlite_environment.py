@@ -1,4 +1,4 @@
-"""An environment on a SQLite file, as docs/domains.md shows it, generated, played, audited and viewed."""
+"""An environment on a SQLite file, examples/sqlite_shop, generated, played, audited and viewed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ SHOP = "./shop.py:SHOP"
 
 @pytest.fixture
 def folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with the file and the code of the page's section."""
+    """The current folder, with the example's database and code."""
     monkeypatch.setattr(registry, "_approved", set())
     monkeypatch.setattr(sys, "path", list(sys.path))
-    page = (repository / "docs" / "domains.md").read_text()
-    section = page.partition("## A database that you have")[2]
-    file, code, _ = re.findall(r"^```python\n(.*?)^```", section.partition("\n## ")[0], re.DOTALL | re.MULTILINE)
-    subprocess.run([sys.executable, "-c", file], cwd=tmp_path, check=True, timeout=60)
-    (tmp_path / "shop.py").write_text(code)
+    example = repository / "examples" / "sqlite_shop"
+    subprocess.run([sys.executable, example / "make_database.py"], cwd=tmp_path, check=True, timeout=60)
+    (tmp_path / "shop.py").write_text((example / "shop.py").read_text())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -1,6 +1,6 @@
 """The hand-labelled cases of tests/audit/cases, and what the audit's rules make of them.
 
-    PYTHONPATH=src:tests python -m support.audited        # the table of docs/audit.md
+    PYTHONPATH=src:tests python -m support.audited        # the table of docs/history/audit.md
 
 A case is a line: "conversation" (what was said, and calls with their results, "@name" for a record of records.json),
 "labels" ([rule, message]: what an operator should be told, all of it), "also" (the same, for messages that carry
@@ -130,7 +130,7 @@ def scores(split: str | None = None) -> dict[str, Score]:
 
 
 def table() -> str:
-    """The table of docs/audit.md."""
+    """The table of docs/history/audit.md."""
     tuned, held = scores("tune"), scores("held")
     counted = Counter(c.split for c in cases())
     lines = [

@@ -1,6 +1,6 @@
 """Labelled ends of conversations: did the user leave too soon? And what the rule ``stops_early`` makes of it.
 
-    PYTHONPATH=src:tests python -m support.early_stops        # the table of docs/evaluation.md
+    PYTHONPATH=src:tests python -m support.early_stops        # the table of docs/history/evaluation.md
 
 ``early``: the user left while the agent was at work on what the user had come for. Nothing of it was done, and the
 agent had neither refused, nor handed over, nor said that all was done, nor shown that it would lead nowhere (the same
@@ -130,7 +130,7 @@ def score(split: str) -> Score:
 
 
 def table() -> str:
-    """The table of docs/evaluation.md."""
+    """The table of docs/history/evaluation.md."""
     lines = ["| conversations | ended early | ended well | precision | recall |", "|---|---:|---:|---:|---:|"]
     for split, name in zip(SPLITS, ("tuned on", "held out"), strict=True):
         s = score(split)

@@ -2,7 +2,7 @@
 
     PYTHONPATH=src:tests python -m support.simulated_agents
 
-measures what docs/compare.md reports: coverage of intervals, false findings, power.
+measures what docs/history/compare.md reports: coverage of intervals, false findings, power.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def component_coverage(random: np.random.Generator, tasks: int, repeats: int) ->
 
 
 def main(repeats: Sequence[str] = ()) -> None:
-    """Print what docs/compare.md reports."""
+    """Print what docs/history/compare.md reports."""
     count, random, began = int(repeats[0]) if repeats else 2000, np.random.default_rng(0), time.perf_counter()
     say = sys.stdout.write
     say(f"{count} simulations each\n\ncoverage of 95% intervals of a difference of 5 points\n")

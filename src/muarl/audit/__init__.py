@@ -1,1 +1,1 @@
-"""The audit: rule-based evaluation of every episode in five layers, with findings that point at turns."""
+"""The audit: rule-based evaluation of every episode in five layers; findings point at turns."""

@@ -1,1 +1,1 @@
-"""Synthesised conversations: filters that decide which are kept, and the dataset that is made of them."""
+"""Synthesised conversations: filters, and the dataset that is made of them."""

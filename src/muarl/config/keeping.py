@@ -10,28 +10,24 @@ from muarl.config.section import Count, Positive, Section
 
 
 class CheckpointsConfig(Section):
-    """Which checkpoints of a training run are kept. Each stage prunes its own. Always kept are the newest, those that
-    the run's configuration or a symbolic link beside them points to, and those with a file named `KEEP` in their
-    folder."""
+    """Which checkpoints of a training run are kept. Always kept: the newest, those that the configuration or a symbolic
+    link beside them points to, and those with a file `KEEP` in their folder."""
 
     keep_last: Positive | None = Field(
         3,
-        description="Number of newest checkpoints to keep; null: all. Use two or more, as a fallback if the newest is "
-        "damaged.",
+        description="Newest checkpoints to keep; null: all. Keep two or more, in case the newest is damaged.",
     )
     keep_best: Count = Field(
         1,
-        description="Number of checkpoints to keep for their success without any violation in validation (success "
-        "where no rules are declared), among those whose step was validated (let `rl.eval_every` be a multiple of "
-        "`rl.checkpoint_every`).",
+        description="Checkpoints to keep for their success without violation in validation (let `rl.eval_every` "
+        "be a multiple of `rl.checkpoint_every`).",
     )
     keep_every: Count = Field(0, description="Also keep those whose step is a multiple of this; 0: off.")
 
 
 class BudgetConfig(Section):
-    """What a training run (`sft`, `train`, `quickstart`) may spend at endpoints: on users and judges, in
-    demonstrations, training and evaluations together, resumed or not. Once it is spent, no new episode starts; running
-    ones end, a checkpoint is written, and the run stops. It can be resumed with a larger budget."""
+    """What `sft`, `train` and `quickstart` may spend at endpoints in all. Once it is spent, running episodes end, a
+    checkpoint is written, and the run stops. It can be resumed with a larger budget."""
 
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         None, description="US dollars. Needs the endpoints' prices; null: no limit."
@@ -40,18 +36,17 @@ class BudgetConfig(Section):
 
 
 class WandbConfig(Section):
-    """Weights & Biases, beside metrics.jsonl and TensorBoard, which every training run writes. `wandb: true` switches
-    it on with these defaults, and so does any key of this section. A resumed run continues its own run there."""
+    """Weights & Biases, beside metrics.jsonl and TensorBoard. `wandb: true`, or any key of this section, switches it
+    on. A resumed run continues its own run there."""
 
     enabled: bool = Field(False, description="Also log to Weights & Biases (`pip install 'muarl[wandb]'`).")
     project: str = Field("muarl", min_length=1, description="Project that the run belongs to.")
-    entity: str | None = Field(None, description="Team or user that owns the project; null: your default.")
-    group: str | None = Field(None, description="Group of runs, such as the seeds of one experiment; null: none.")
+    entity: str | None = Field(None, description="Team or user; null: your default.")
+    group: str | None = Field(None, description="Group of runs, such as an experiment's seeds.")
     tags: tuple[str, ...] = Field((), description="Tags of the run.")
     mode: Literal["online", "offline", "disabled"] | None = Field(
         None,
-        description="`offline` keeps everything in the run folder until `wandb sync`; null: as the environment's "
-        "WANDB_MODE says.",
+        description="`offline` keeps everything in the run folder until `wandb sync`; null: as WANDB_MODE says.",
     )
 
     @model_validator(mode="before")

@@ -31,13 +31,13 @@ class LayersConfig(Section):
     """
 
     policy: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Penalty where policy was broken, such as a write without consent."
+        0.0, description="Penalty for a policy violation, such as a write without consent."
     )
     communication: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Penalty where something was not said that had to be said."
+        0.0, description="Penalty where required information was not said."
     )
     safety: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="Penalty where a boundary was crossed, such as another customer's data."
+        0.0, description="Penalty for a crossed boundary, such as another customer's data."
     )
     gates: tuple[Literal["policy", "communication", "safety"], ...] = Field(
         (), description="Layers whose violation makes the reward 0, before penalties."
@@ -55,37 +55,33 @@ class LayersConfig(Section):
 
 
 class PracticeConfig(Section):
-    """Which training tasks are played (recipes/training/practice.py, repeats.py, first_look.py). Default: all that are
-    drawn."""
+    """Which training tasks are played (docs/training.md#practising-what-fails). Default: all that are drawn."""
 
     adaptive: bool = Field(
         False,
-        description="Prefer tasks of those kinds (intent and difficulty) whose groups are likely to have differing "
-        "rewards, by the success seen so far. Needs `rl.asynchrony=synchronous`.",
+        description="Prefer kinds of tasks (intent and difficulty) whose groups are likely to have differing "
+        "rewards. Needs `rl.asynchrony=synchronous`.",
     )
-    candidates: Annotated[int, Field(ge=2)] = Field(
-        4, description="Adaptive: tasks that are drawn for each one that is played."
-    )
+    candidates: Annotated[int, Field(ge=2)] = Field(4, description="Adaptive: tasks drawn for each one played.")
     floor: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         0.25,
-        description="Adaptive: share of the tasks that is chosen regardless of kind. So a task is played with at least "
-        "this part of the chance that it has without preference.",
+        description="Adaptive: share of the tasks chosen regardless of kind.",
     )
     half_life: Annotated[float, Field(gt=0.0)] = Field(
-        10.0, description="Adaptive: steps after which what was seen counts half."
+        10.0, description="Adaptive: steps after which an observation counts half."
     )
     repeat: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         0.0,
-        description="Share of a step's tasks, at most, that earlier steps have played and whose rollouts did not all "
-        "succeed; 0: none. Needs `rl.asynchrony=synchronous`, and `rl.practice.first_look=0`.",
+        description="Maximum share of a step's tasks that repeat earlier ones whose rollouts did not all succeed. "
+        "Needs `rl.asynchrony=synchronous` and `first_look=0`.",
     )
-    max_repeats: Positive = Field(3, description="Repeat: how often a task is played again, at most.")
+    max_repeats: Positive = Field(3, description="Repeat: maximum repetitions of a task.")
     first_look: Count = Field(
         0,
-        description="Rollouts of a group that are played first: if all of them succeed, the others are not played, and "
-        "another task takes the group's place. Fewer than `rl.group_size`; 0: off. Needs `rl.asynchrony=synchronous`.",
+        description="Rollouts of a group that are played first: if all succeed, another task takes the group's "
+        "place; 0: off. Needs `rl.asynchrony=synchronous`.",
     )
-    looks: Positive = Field(3, description="First look: how often a step draws tasks to look at, at most.")
+    looks: Positive = Field(3, description="First look: maximum draws of tasks in a step.")
 
     @property
     def active(self) -> bool:
@@ -99,14 +95,12 @@ class PracticeConfig(Section):
 
 
 class BranchConfig(Section):
-    """Rollouts that begin as another one of their group did (recipes/training/branching.py): what they differ by is
-    what the agent did from a turn on, and each turn is learned from by its own advantage."""
+    """Rollouts that begin as another one of their group did (docs/credit.md); each turn has its own advantage."""
 
     stems: Count = Field(
         0,
-        description="Rollouts of a group that are played from the start; the other `group_size` - `stems` each begin "
-        "as one of them did, up to one of the agent's turns. 0: all are played from the start. Needs "
-        "`rl.asynchrony=synchronous`.",
+        description="Rollouts of a group played from the start; the others copy one of them up to one of its "
+        "turns. 0: off. Needs `rl.asynchrony=synchronous`.",
     )
 
 
@@ -115,18 +109,18 @@ class RlSteps(Section):
 
     method: Literal["grpo", "dr_grpo", "dapo", "gspo", "rloo"] | None = Field(
         None,
-        description="Sets `ratio`, `advantage`, `loss_aggregation`, the clips, `dynamic_sampling` and, for `dapo`, "
-        "`kl_coef` as in that method; keys set explicitly override it. null: only the keys, whose defaults are GRPO's.",
+        description="Sets `ratio`, `advantage`, `loss_aggregation`, the clips, `dynamic_sampling` and, for "
+        "`dapo`, `kl_coef`; explicit keys override it. null: the defaults, which are GRPO's.",
     )
-    steps: Count = Field(30, description="Training steps; each rolls out, scores and updates once.")
+    steps: Count = Field(30, description="Training steps.")
     tasks_per_step: Positive = Field(32, description="Tasks in one step.")
     group_size: Annotated[int, Field(ge=2)] = Field(8, description="Rollouts of each task.")
     min_group: Annotated[int, Field(ge=2)] | None = Field(
         None,
-        description="Fewest scored rollouts of a group, after infrastructure failures are excluded; smaller groups "
-        "are dropped; null: three quarters of `group_size`.",
+        description="Fewest scored rollouts of a group; smaller groups are dropped; null: three quarters of "
+        "`group_size`.",
     )
-    seed: int = Field(2, description="Seed of the training tasks; another one gives other tasks.")
+    seed: int = Field(2, description="Seed of the training tasks.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling in rollouts; 1: off.")
 
 
@@ -147,20 +141,18 @@ class RlConfig(PolicyLossOptions, RlSteps):
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
     advantage: Literal["group_std", "group_mean", "leave_one_out"] = Field(
         "group_std",
-        description="`group_std`: reward minus the group's mean, divided by the group's standard deviation (GRPO). "
-        "`group_mean`: not divided (Dr.GRPO). `leave_one_out`: minus the mean of the others, not divided (RLOO).",
+        description="Reward minus the group's mean, divided by its standard deviation (`group_std`, GRPO) or not "
+        "(`group_mean`, Dr.GRPO), or minus the mean of the others (`leave_one_out`, RLOO).",
     )
     credit: Literal["outcome", "state"] = Field(
         "outcome",
-        description="What an episode's turns are compared with. `outcome`: all with the group's other outcomes. "
-        "`state`: each with the outcomes of rollouts in which the world was as far on the way to its right final "
-        "state; progress itself is never paid. Needs `rl.asynchrony=synchronous`.",
+        description="Compare turns with the group's outcomes, or (`state`) with rollouts in which the world was "
+        "as far (docs/credit.md). `state` needs `rl.asynchrony=synchronous`.",
     )
     reward_basis: Literal["task", "database"] = Field(
         "task",
-        description="Reward of training tasks. `task`: all components of the task, such as required information or "
-        "calls. `database`: the final database state alone (MUA-RL). Validation and evaluation always use all "
-        "components.",
+        description="Reward of training tasks: all components, or (`database`, MUA-RL) the final database alone. "
+        "Evaluations always use all.",
     )
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     layers: LayersConfig = Field(default_factory=LayersConfig)
@@ -173,41 +165,38 @@ class RlConfig(PolicyLossOptions, RlSteps):
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
     asynchrony: Literal["synchronous", "one_step_off", "bounded"] = Field(
         "synchronous",
-        description="`synchronous`: rollout and update alternate. `one_step_off`: the next step's episodes are played "
-        "during the update on this step's. `bounded`: rollouts run ahead continuously, by at most `staleness` updates.",
+        description="`synchronous`: rollout and update alternate. `one_step_off`: the next step is played during "
+        "the update. `bounded`: rollouts run ahead by at most `staleness` updates.",
     )
     staleness: Positive = Field(
         1,
-        description="Under `bounded`: maximum number of updates between sampling a token and training on it. After "
-        "`step` updates, at most (staleness + step + 1) x `tasks_per_step` groups have been used, are waiting or are "
-        "running.",
+        description="Under `bounded`: maximum updates between sampling a token and training on it.",
     )
     patience: Annotated[float, Field(gt=0)] = Field(
         1800.0,
-        description="Seconds without a finished episode after which an asynchronous run that waits for one ends.",
+        description="Seconds without a finished episode after which an asynchronous run ends.",
     )
     eval_every: Count = Field(0, description="Evaluate on validation tasks every N steps; 0: never.")
     checkpoint_every: Count = Field(10, description="Write a checkpoint every N steps; 0: only at the end.")
     save_episodes: Literal["all", "some", "none"] = Field(
         "some",
-        description="Which episodes are kept for `muarl view`. `some`: the first 64 of the first and last step and of "
-        "those with a checkpoint. `all`: about 10 kB an episode.",
+        description="Episodes kept for `muarl view`. `some`: 64 of the first and last step and of those with a "
+        "checkpoint.",
     )
 
     rollouts_only: bool = Field(
         False,
-        description="Play the steps, keep all their episodes, and learn nothing: `rl.replay` learns from them later.",
+        description="Play and keep all episodes, learn nothing (see `rl.replay`).",
     )
     replay: str | None = Field(
         None,
-        description="Play nothing, and learn from what was recorded: RUN (all steps of a run), RUN:STEP (that one, "
-        "with the learner as it then was) or FILE (conversations with token ids: one step).",
+        description="Learn from recorded episodes only: RUN, RUN:STEP or FILE with token ids (docs/credit.md).",
     )
 
     stop_on: tuple[SignName, ...] = Field(
         (),
-        description="Signs of a training that goes wrong for which it stops, with a checkpoint and exit code 3, such "
-        "as `[kl-runs-away, user-breaks-down]` (docs/training.md names them); empty: it goes on.",
+        description="Signs that end a failing training with a checkpoint and exit code 3, such as "
+        "`[kl-runs-away]` (docs/training.md).",
     )
 
     @field_validator("stop_on", mode="before")

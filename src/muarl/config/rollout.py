@@ -17,8 +17,8 @@ class RolloutConfig(Section):
 
     max_turns: Positive = Field(
         30,
-        description="Maximum agent turns in an episode; then it ends with `max_turns`. At least 100 on TAU2's own "
-        "tasks, which are long; BFCL and ACEBench use their own limits.",
+        description="Maximum agent turns; then `max_turns`. At least 100 on TAU2's own tasks; BFCL and ACEBench "
+        "have their own.",
     )
     tokens_per_turn: Positive = Field(256, description="Maximum tokens of one agent turn; then `turn_length`.")
     max_tool_errors: Positive = Field(10, description="Tool errors after which an episode ends with `tool_errors`.")
@@ -26,52 +26,47 @@ class RolloutConfig(Section):
 
 
 class RetrievalConfig(Section):
-    """How agents find documents, in domains that have some to search: `tau2-banking_knowledge`, the generated companies
-    and domains of one's own with documents."""
+    """How agents find documents, in domains with documents to search."""
 
     variant: str | None = Field(
         None,
         max_length=60,
-        description="The search tools and the policy that explains them, by TAU2's names: `bm25_grep`, `bm25`, "
-        "`grep_only`, `no_knowledge`, `full_kb`, `golden_retrieval`; with embeddings `openai_embeddings`, "
-        "`qwen_embeddings`; `bm25`, `openai_embeddings` and `qwen_embeddings` also with `_reranker`, `_grep` or "
-        "`_reranker_grep`; with a shell `terminal_use`, `terminal_use_write`, `alltools`, `alltools-qwen`. null: the "
-        "domain's own (in TAU2's bank `bm25_grep`). Only TAU2's bank can do without `KB_search` and `grep`.",
+        description="Search tools and their policy, by TAU2's names: `bm25_grep`, `bm25`, `grep_only`, "
+        "`no_knowledge`, `full_kb`, `golden_retrieval`, `openai_embeddings`, `qwen_embeddings`; "
+        "`bm25` and the embeddings also with `_reranker`, `_grep` or `_reranker_grep`; with a shell "
+        "`terminal_use`, `terminal_use_write`, `alltools`, `alltools-qwen`. null: the domain's own. "
+        "Only TAU2's bank can do without `KB_search` and `grep`.",
     )
     top_k: Positive = Field(
         10,
-        description="Documents that a search shows at most. 10: as many as the domain says (tiny companies: fewer).",
+        description="Maximum documents of a search. 10: the domain's own number.",
     )
-    grep_top_k: Positive = Field(10, description="Documents that `grep` shows at most, likewise.")
+    grep_top_k: Positive = Field(10, description="The same of `grep`.")
     case_sensitive: bool = Field(False, description="Whether case counts in `grep`.")
     embedding_endpoint: EndpointConfig | None = Field(
         None,
-        description="The embedding model (`/v1/embeddings`); null: the variant's own, as TAU2 asks it "
-        "(`text-embedding-3-large` at OpenAI, `qwen/qwen3-embedding-8b` at OpenRouter).",
+        description="Embedding model (`/v1/embeddings`); null: TAU2's (`text-embedding-3-large` at OpenAI, "
+        "`qwen/qwen3-embedding-8b` at OpenRouter).",
     )
     embedding_checkpoint: Path | None = Field(
         None,
-        description="A folder with an embedding model to compute on this machine instead (needs `muarl[train]`), or "
-        "`hashed`: hashes of words, without any model, for trying things out.",
+        description="Folder with an embedding model to run here instead (`muarl[train]`), or `hashed`: hashes of "
+        "words, for trying things out.",
     )
     pooling: Literal["mean", "first", "last"] = Field(
         "mean",
-        description="Under `embedding_checkpoint`: which of the last hidden states make a text's vector. `last`: "
-        "Qwen3-Embedding's way.",
+        description="Of `embedding_checkpoint`: which last hidden states make the vector (Qwen3-Embedding: `last`).",
     )
-    query_prefix: str = Field("", description="Under `embedding_checkpoint`: text before a query, by the model's card.")
-    document_prefix: str = Field("", description="The same before a document.")
+    query_prefix: str = Field("", description="Of `embedding_checkpoint`: text before a query.")
+    document_prefix: str = Field("", description="Text before a document.")
     reranker_endpoint: EndpointConfig | None = Field(
-        None, description="The model that ranks what was found; null: the one that TAU2 asks (`gpt-5.2` at OpenAI)."
+        None, description="The reranking model; null: TAU2's (`gpt-5.2` at OpenAI)."
     )
     reranker_kind: Literal["rating", "rerank"] = Field(
         "rating",
-        description="`rating`: a language model rates each document from 0 to 10, as in TAU2. `rerank`: a reranking "
-        "model behind `/v1/rerank` (Cohere, Jina, vLLM), whose order is taken; nothing is left out.",
+        description="A language model that rates documents from 0 to 10, or a model behind `/v1/rerank`.",
     )
-    reranker_min_score: int = Field(
-        5, ge=0, le=10, description="Under `rating`: documents with a lower rating are left out."
-    )
+    reranker_min_score: int = Field(5, ge=0, le=10, description="Under `rating`: lower ratings are left out.")
     cache: Path | None = Field(
         None, description="Where embeddings of documents are kept; null: with the installed benchmark data."
     )

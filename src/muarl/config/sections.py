@@ -63,37 +63,32 @@ class ModelConfig(Section):
 
     checkpoint: str = Field(
         "base",
-        description="A run (`runs/NAME`: its newest checkpoint), a folder with a Hugging Face checkpoint, or `base`: "
-        "the small checkpoint shipped with muarl.",
+        description="A run (`runs/NAME`: its newest checkpoint), a folder with a Hugging Face checkpoint, or "
+        "`base`, shipped with muarl.",
     )
-    thinking: bool = Field(
-        False, description="Let the model think before it answers. Off: the template puts an empty think block."
-    )
+    thinking: bool = Field(False, description="Let the model think before it answers.")
     earlier_thoughts: EarlierThoughts = Field(
         "family",
-        description="What becomes of a thinking model's thoughts when the user speaks again. `family`: they stay or go "
-        "as the checkpoint's chat template has it; where they go, an episode is learned from in several contexts. "
-        "`keep`: they stay.",
+        description="Earlier thoughts when the user speaks again: as in the chat template (`family`; an episode "
+        "may have several segments), or kept.",
     )
     chat_format: Annotated[str, AfterValidator(_known_format)] = Field(
         "auto",
-        description="How messages become tokens: `auto` for what the checkpoint's chat template prescribes, or the "
-        "name of a format in docs/models.md. `text` needs nothing of a model: tools, calls and results are text.",
+        description="How messages become tokens: `auto` (the checkpoint's chat template) or a format of "
+        "docs/models.md. `text` works with any model.",
     )
     tool_text: ToolText | None = Field(
         None,
-        description="How the chat format `text` shows tools: `signatures`, a line each with types and the first "
-        "sentence of the description, or `schemas`, the JSON of OpenAI's API, which takes several times the tokens. "
-        "Empty: as the checkpoint was trained, else signatures.",
+        description="How the chat format `text` shows tools: a line each, or OpenAI's JSON. null: as the "
+        "checkpoint was trained, else signatures.",
     )
     max_context: Positive = Field(
         2048, description="Longest episode in tokens; one that reaches it ends with `context_full`."
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "float32",
-        description="Number format of the weights in training. `auto`: what this machine is fastest at, measured when "
-        "the run begins; weights that are trained stay float32, and `learner.precision` and `engine.dtype` become that "
-        "format where they are not set.",
+        description="Number format of the weights. `auto`: the fastest here, for `learner.precision` and "
+        "`engine.dtype`; trained weights stay float32.",
     )
     device: str = Field("auto", description="`auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:1`.")
 
@@ -104,22 +99,20 @@ class ModelConfig(Section):
 
 
 class DomainConfig(Section):
-    """The world that agents work in, and the tasks that are drawn from it. `domain` may also be a list of such
-    sections (or of names): tasks are then drawn from all of them, in proportion to their weights
-    (docs/training.md#several-domains-in-one-run). Over a list, `domain.size=small` changes every entry,
-    `domain.0.weight=2` the first one, and `domain.name=NAME` chooses a single domain instead."""
+    """The environment and its tasks. `domain` may also be a list of such sections (or names): tasks are drawn from all,
+    by weight (docs/training.md#several-domains-in-one-run). Over a list, `domain.size=small` changes every
+    entry, `domain.0.weight=2` the first, and `domain.name=NAME` chooses a single domain instead."""
 
     name: Annotated[str, Field(pattern=NAME, max_length=500)] = Field(
         "retail-generated",
-        description="The environment: `muarl domains` lists them. `NAME-generated`: worlds and tasks made from seeds. "
-        "`tau2-NAME`, `tau1-NAME`: a benchmark's official tasks, once `muarl data add tau2` (or `tau1`) has installed "
-        "them. Your own: the name of an installed plug-in, `FILE.py:NAME` or `package.module:NAME` (docs/domains.md).",
+        description="The environment (`muarl domains` lists them): `NAME-generated`, a benchmark such as "
+        "`tau2-NAME`, an installed plug-in, `FILE.py:NAME` or `package.module:NAME` "
+        "(docs/domains.md).",
     )
     size: Annotated[str, Field(pattern=WORD)] = Field(
         "tiny",
-        description="How large a generated world is, how long its policy text and how many its tools: one of the "
-        "environment's sizes. `tiny` suits the shipped model, `official` equals the benchmark's. Ignored by "
-        "environments of one size.",
+        description="Size of a generated world, its policy text and tools. `tiny` suits the shipped model, "
+        "`official` equals the benchmark's.",
     )
     policy: Path | None = Field(None, description="A file with another policy text; empty: the domain's own.")
     intents: tuple[str, ...] = Field(
@@ -127,23 +120,20 @@ class DomainConfig(Section):
     )
     red_team_share: Probability = Field(
         0.0,
-        description="Share of the training tasks, in demonstrations and in reinforcement learning, whose users are "
-        "adversarial or difficult (docs/redteam.md). Generated retail, airline and telecom only.",
+        description="Share of training tasks with adversarial or difficult users (docs/redteam.md). Generated "
+        "retail, airline and telecom only.",
     )
 
     tasks: Path | None = Field(
         None,
-        description="A task file, as `muarl tasks` writes it, instead of generated tasks; `name` and `size` select "
-        "their domain. Users of logged tasks are language models or scripted.",
+        description="A task file of `muarl tasks`, instead of generated tasks.",
     )
     allow_failing_gold: bool = Field(
         False,
-        description="Play your own tasks even if their gold actions fail when replayed, with a warning instead of an "
-        "error. Doing nothing may then earn the full reward. Official tasks are always allowed to fail.",
+        description="Play your own tasks although their gold actions fail when replayed. Doing nothing may then "
+        "earn the full reward.",
     )
-    weight: Annotated[float, Field(gt=0)] = Field(
-        1.0, description="In a list of domains: this one's share of the tasks, relative to the others' weights."
-    )
+    weight: Annotated[float, Field(gt=0)] = Field(1.0, description="In a list of domains: relative share of the tasks.")
 
 
 RedTeamKind = Literal[
@@ -160,109 +150,96 @@ class EvalConfig(Section):
 
     split: Annotated[str, Field(pattern=WORD)] = Field(
         "test",
-        description="Which generated tasks (`train`, `validation`, `test`), a split of your own environment, or an "
-        "official one. TAU2: `base` (all that its published scores are about), its halves `train` and `test`; telecom "
-        "also `small` and `full`. TAU1: `test`; retail also `train` and `dev`. BFCL and ACEBench: `test` (everything), "
-        "or one category: `base`, `miss_func`, `miss_param`, `long_context`; `multi_turn`, `multi_step`.",
+        description="`train`, `validation` or `test` of generated tasks, a split of your environment, or an "
+        "official one: TAU2 `base` (published scores), `train`, `test`, telecom also `small`, `full`; "
+        "TAU1 `test`, retail also `train`, `dev`; BFCL and ACEBench `test` (everything) or a "
+        "category: `base`, `miss_func`, `miss_param`, `long_context`; `multi_turn`, `multi_step`.",
     )
-    tasks: Positive | None = Field(
-        200, description="How many tasks; at most as many as an official split has. null: all of an official split."
-    )
-    task_ids: tuple[str, ...] = Field((), description="Only the official tasks with these ids; empty: all.")
+    tasks: Positive | None = Field(200, description="Number of tasks; null: all of an official split.")
+    task_ids: tuple[str, ...] = Field((), description="Only official tasks with these ids; empty: all.")
     trials: Positive = Field(1, description="Episodes of each task. pass^k needs at least k.")
     harder_users: tuple[Literal["typical", "hard"], ...] = Field(
         (),
-        description="The agent is also evaluated on the same tasks with users as difficult as this (docs/users.md). "
-        "Left out where `eval_user` has traits or strata of its own or cannot have any (benchmarks' own users, user "
-        "models), and under `noise` and `solo`.",
+        description="Also evaluate on the same tasks with users this difficult (docs/users.md). Skipped where "
+        "`eval_user` has traits or strata or cannot have any, and under `noise` and `solo`.",
     )
     noise: Annotated[str, Field(pattern=r"^\d{1,3}x\d{1,3}(x\d{1,3})?$")] | None = Field(
         None,
-        description="In place of `trials`: AGENTxUSER, such as `3x3`: every one of 3 seeds of the agent meets every "
-        "one of 3 seeds of the user, so that `muarl compare` can say whose noise it is; `3x3x2`: each pair twice, "
-        "which shows what no seed fixes.",
+        description="Instead of `trials`: `3x3` plays every agent seed with every user seed, for `muarl compare`; "
+        "`3x3x2`: each pair twice.",
     )
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(1.0, description="Sampling temperature; 0: greedy.")
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = Field(1.0, description="Nucleus sampling; 1: off.")
     seed: int = Field(0, description="Seed of the tasks drawn and of sampling.")
     seeds: tuple[int, ...] = Field(
-        (), description="`muarl sft-user`: seeds in place of `seed`; the user is measured on `tasks` tasks of each."
+        (), description="`muarl sft-user`: measure the user on `tasks` tasks of each of these seeds, instead of `seed`."
     )
     agent: Literal["sampled", "endpoint", "expert", "idle"] = Field(
         "sampled",
-        description="Who serves: the model of `model`, one behind `endpoint`, the scripted expert, or the agent that "
-        "does nothing.",
+        description="Who serves: the model of `model`, one behind `endpoint`, the scripted expert, or an agent "
+        "that does nothing.",
     )
     endpoint: EndpointConfig | None = Field(None, description="The model to evaluate under `agent: endpoint`.")
     guard: bool = Field(
         False,
-        description="Hold back calls that the audit's rules would find, as `muarl serve --guard` does, and ask the "
-        "agent again with the reason (docs/serving.md#a-guardrail). Needs `agent: endpoint`; a checkpoint can be "
-        "served with a guard, and evaluated as an endpoint.",
+        description="Hold back calls that violate the audit's rules and ask the agent again "
+        "(docs/serving.md#a-guardrail). Needs `agent: endpoint`.",
     )
     judge: JudgeSpec = Field(
         "pass",
-        description="Judge of the natural-language assertions of benchmark tasks: `pass` or `fail` (always), or "
-        "`endpoint:MODEL`. Only scores with a model are comparable with published ones. Each judge may also be a "
-        "section with the keys of `eval.endpoint`: `{model: NAME, base_url: URL, extra: {...}}`.",
+        description="Judge of natural-language assertions: `pass` or `fail` (always), `endpoint:MODEL`, or the "
+        "keys of `eval.endpoint`. Only scores with a model compare with published ones.",
     )
     next_turns: Count = Field(
         0,
-        description="Also ask the agent, in conversations that the scripted expert leads on so many of each "
-        "environment's tasks, what it would do in each of the expert's turns, and compare (teacher forcing): shares of "
-        "calls with the same tool and arguments; 0: off.",
+        description="Tasks on which the agent's next call is compared with the scripted expert's, turn by turn; "
+        "0: off.",
     )
     baseline: bool = Field(
         True,
-        description="Also score doing nothing, as a baseline for the success rate. On a benchmark's tasks this needs "
-        "no user: it is the reward of the unchanged database, with no communication assertion met.",
+        description="Also score doing nothing.",
     )
     solo: bool = Field(
         False,
-        description="The agent works without a user from the task's ticket, with the user's tools in addition to its "
-        "own (TAU2's telecom, telecom-workflow and mock).",
+        description="The agent works without a user, from the ticket, with the user's tools too (TAU2's telecom, "
+        "telecom-workflow, mock).",
     )
     max_steps: Positive | None = Field(
         None,
-        description="Step limit of an official episode; null: the benchmark's own. TAU2: 200 steps, each message and "
-        "each batch of tool results being one. TAU1: 30 turns of the agent.",
+        description="Step limit of an official episode; null: the benchmark's (TAU2: 200 messages and batches of "
+        "tool results; TAU1: 30 agent turns).",
     )
     max_errors: Positive | None = Field(
-        None, description="Tool errors that end an official episode; null: the benchmark's own limit (TAU2: 10)."
+        None, description="Tool errors that end an official episode; null: the benchmark's (TAU2: 10)."
     )
     concurrency: Positive | None = Field(None, description="Maximum concurrent episodes; null: `rollout.concurrency`.")
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="US dollars for agent, users and judges together. Once it is spent, no new episode starts; "
-        "running ones end, and finished ones are scored and reported. Needs prices; null: no limit.",
+        description="US dollars for agent, users and judges together; then no new episode starts. Needs prices.",
     )
-    max_tokens: Positive | None = Field(
-        None, description="Token limit, prompts and completions of all of them together; null: no limit."
-    )
+    max_tokens: Positive | None = Field(None, description="The same in prompt and completion tokens.")
     prices: dict[str, tuple[Price, Price]] = Field(
         default_factory=dict,
-        description="By model name, US dollars for a million prompt and a million completion tokens, for endpoints "
-        "and judges without a configured price: `{NAME: [2, 8]}`.",
+        description="US dollars per million prompt and completion tokens: `{NAME: [2, 8]}`.",
     )
     mode: Literal["auto", "native", "qwen", "text", "text-api"] = Field(
         "auto",
-        description="How tool calls reach BFCL and ACEBench: `native` (function calling), `qwen` (Qwen's, with BFCL's "
-        "own documents of the tools) or `text` (in the agent's words, by the benchmark's prompt); `text-api`: the same "
-        "as ACEBench's runner asks models behind an API, with Chinese prompts in English multi-step tasks. `auto`: "
-        "BFCL `native` for endpoints and `qwen` for checkpoints, ACEBench `text`.",
+        description="How tool calls reach BFCL and ACEBench: `native` (function calling), `qwen`, `text` (the "
+        "benchmark's prompt), `text-api` (ACEBench's runner for APIs). `auto`: BFCL `native` for "
+        "endpoints, `qwen` for checkpoints; ACEBench `text`.",
     )
     user_judge: JudgeSpec | None = Field(
         None,
-        description="A model that looks for errors of simulated users, in addition to the rules: `endpoint:MODEL`.",
+        description="`endpoint:MODEL` that looks for errors of simulated users, besides the rules.",
     )
     audit_judge: JudgeSpec | None = Field(
         None,
-        description="A model that audits what rules cannot decide: `endpoint:MODEL`.",
+        description="`endpoint:MODEL` that audits what rules cannot decide.",
     )
     red_team: tuple[RedTeamKind, ...] = Field(
         (),
-        description="Evaluate against hostile and difficult users of these kinds instead (docs/redteam.md): `[all]` or "
-        "some of them. Retail, airline and telecom, generated.",
+        description="Evaluate against hostile and difficult users of these kinds instead, or `[all]` "
+        "(docs/redteam.md). Generated retail, airline and telecom.",
     )
     red_team_tasks: Positive = Field(20, description="Under `red_team`: how many tasks of each kind.")
 
@@ -292,14 +269,14 @@ class RunConfig(Section):
         "run",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
         max_length=200,
-        description="Name of the run; its folder is `runs_dir/name`. Letters, digits, dots, dashes and underscores.",
+        description="The run's folder is `runs_dir/name`. Letters, digits, dots, dashes and underscores.",
     )
     seed: int = Field(0, description="Seed of everything that has no seed of its own.")
     runs_dir: Path = Field(Path("runs"), description="Where run folders are made.")
     threads: Count = Field(0, description="CPU threads for torch; 0: as many as cores may be used.")
     resume: Path | None = Field(None, description="A run folder to continue from its last checkpoint.")
     train_on_benchmark: bool = Field(
-        False, description="Allow training on a benchmark's official tasks. Scores on them then mean nothing."
+        False, description="Allow training on official tasks. Scores on them then mean nothing."
     )
     model: ModelConfig = Field(default_factory=ModelConfig)
     domains: Annotated[tuple[DomainConfig, ...], BeforeValidator(as_sections)] = Field(

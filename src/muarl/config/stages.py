@@ -35,12 +35,12 @@ class ColdstartConfig(Section):
 
     scenarios: tuple[str, ...] = Field(
         SCENARIOS,
-        description="Environments to make conversations in, or your own folders (docs/coldstart.md).",
+        description="Environments, or your own folders (docs/coldstart.md).",
     )
     count: Positive = Field(2000, description="Conversations to keep, in equal shares of the scenarios.")
     size: Annotated[str, Field(pattern=WORD)] = Field(
         "medium",
-        description="How large the worlds are: a size that some scenario comes in; one without it takes its largest.",
+        description="Size of the worlds; scenarios without it take their largest.",
     )
     seed: int = Field(0, description="Seed of tasks, worlds and users.")
     teacher: Literal["expert", "endpoint"] = Field(
@@ -49,7 +49,7 @@ class ColdstartConfig(Section):
     endpoint: EndpointConfig | None = Field(None, description="The teacher under `teacher: endpoint`.")
     error_profile: ErrorProfileConfig = Field(
         default_factory=ErrorProfileConfig,
-        description="Errors that the scripted experts make; the filters drop such conversations.",
+        description="Errors of the scripted experts; the filters drop such conversations.",
     )
     tools: Literal["world", "imagined"] = Field(
         "world",
@@ -63,14 +63,12 @@ class ColdstartConfig(Section):
     max_turns: Positive = Field(40, description="Maximum number of agent messages.")
     max_words: Positive = Field(6000, description="Maximum number of words in a conversation, including tool results.")
     max_tool_errors: Count = Field(2, description="Maximum number of failed tool calls.")
-    near_duplicate: Probability = Field(
-        0.9, description="Of two conversations whose word 5-grams overlap more than this (Jaccard), one is dropped."
-    )
+    near_duplicate: Probability = Field(0.9, description="Maximum word 5-gram overlap (Jaccard) of two conversations.")
     judge: JudgeSpec | None = Field(
-        None, description="A model that must judge each conversation as following the policy: `endpoint:MODEL`."
+        None, description="`endpoint:MODEL` that must find that each conversation follows the policy."
     )
     max_cost: Annotated[float, Field(gt=0)] | None = Field(
-        None, description="Start no new conversations after spending this many US dollars."
+        None, description="US dollars after which no conversation starts."
     )
     max_tokens: Positive | None = Field(None, description="Token budget over all models.")
 
@@ -94,62 +92,52 @@ READ = (
 
 
 class ReproduceConfig(Section):
-    """The paper's claims with small models (`muarl reproduce`): which environments each stage sees. The stages' sizes
-    are in `base`, `sft`, `rl` and `eval`, whose `tasks` are those of each environment."""
+    """Which environments each stage of `muarl reproduce` sees. Sizes are in `base`, `sft`, `rl` and `eval`."""
 
     pretrained: bool = Field(
         False,
-        description="The base is `model.checkpoint` as it is, a model that was trained elsewhere such as `smollm2`: no "
-        "base is made and `read` is not used. Cold start and RL may then be in the same environments.",
+        description="Take `model.checkpoint`, trained elsewhere, as the base. Cold start and RL may then be in "
+        "the same environments.",
     )
     arms: tuple[Literal["cold", "rl", "both"], ...] = Field(
-        ("cold", "rl", "both"), description="Which arms are trained; the base is always there, and `both` needs `cold`."
+        ("cold", "rl", "both"), description="Which arms are trained besides the base; `both` needs `cold`."
     )
     further_cold_start: Count = Field(
         0,
-        description="Steps of a further cold start on new demonstrations, from where `cold` ended: an arm `more` that "
-        "shows what the tokens of RL achieve as demonstrations; 0: no such arm.",
+        description="Steps of an arm `more`: a further cold start on new demonstrations after `cold`; 0: none.",
     )
-    read: tuple[str, ...] = Field(READ, description="The base reads conversations of wandering agents in these.")
+    read: tuple[str, ...] = Field(READ, description="What the base reads: conversations of wandering agents in these.")
     cold_start: tuple[str, ...] = Field(
         ("food-delivery-generated", "hotel-generated", "bank-generated", "insurance-generated"),
-        description="The cold start's demonstrations are of these.",
+        description="Environments of the demonstrations.",
     )
-    rl: tuple[str, ...] = Field(
-        ("retail-generated", "airline-generated"), description="Reinforcement learning plays these."
-    )
+    rl: tuple[str, ...] = Field(("retail-generated", "airline-generated"), description="Environments of RL.")
     intents: tuple[str, ...] = Field(
         (),
-        description="In the environments of `rl` only tasks with these intents are played, in RL and in evaluations, "
-        "such as `cancel`, which all of them must have; empty: all tasks.",
+        description="In the environments of `rl` only tasks with these intents, in RL and evaluations; empty: all.",
     )
     unseen: tuple[str, ...] = Field(
         ("telecom-generated", "bfcl-generated", "acebench-generated"),
-        description="Evaluated besides those of `rl`: no stage but the base has seen them.",
+        description="Also evaluated; no stage but the base has seen them.",
     )
     kept_out: str | None = Field(
         "clinic-generated",
-        description="Evaluated, too: not even the base has read it. The tokenizer has its words as tokens, which are "
-        "never read. null: none.",
+        description="Also evaluated; not even the base has read it.",
     )
     unseen_tasks: Positive | None = Field(
-        None, description="Tasks of each evaluated environment that RL does not play; null: `eval.tasks` of each."
+        None, description="Tasks of each evaluated environment without RL; null: `eval.tasks`."
     )
-    user_model: str | None = Field(
-        None, description="A user model (`muarl sft-user`): all arms are evaluated with it as the user, too."
-    )
-    user_model_in: tuple[str, ...] = Field(
-        ("retail-generated",), description="The environments that the user model has learnt to be a user of."
-    )
+    user_model: str | None = Field(None, description="Also evaluate all arms with this user model (`muarl sft-user`).")
+    user_model_in: tuple[str, ...] = Field(("retail-generated",), description="The environments of the user model.")
     user_traits: tuple[Literal["typical", "hard"], ...] = Field(
         (),
-        description="All arms are evaluated in the environments of `rl` with users who are as difficult as this, too.",
+        description="Also evaluate all arms with users this difficult, in the environments of `rl`.",
     )
     user_tasks: Positive | None = Field(
         None, description="Tasks of each environment with `user_model` and `user_traits`; null: `eval.tasks`."
     )
     materials: Positive = Field(
-        80, description="Tasks of each environment from which the wandering agents' calls and sentences are drawn."
+        80, description="Tasks of each environment from which wandering agents take calls and sentences."
     )
 
     @model_validator(mode="after")
@@ -180,14 +168,12 @@ class SftConfig(Section):
     """Supervised fine-tuning on demonstrations (the cold start)."""
 
     steps: Count = Field(200, description="Optimiser steps; 0 skips the cold start.")
-    epochs: Positive | None = Field(
-        None, description="Rounds over all demonstrations, which then say how many steps there are; null: `steps` does."
-    )
+    epochs: Positive | None = Field(None, description="Passes over all demonstrations, instead of `steps`.")
     demonstrations: Positive = Field(2000, description="How many demonstrations are generated.")
     demonstrations_file: Path | None = Field(
-        None, description="Take demonstrations from this episodes file (JSON lines) instead of generating them."
+        None, description="Take demonstrations from this episodes file (JSON lines)."
     )
-    seed: int = Field(1, description="Seed of the training tasks that demonstrations are made of.")
+    seed: int = Field(1, description="Seed of the demonstrations' training tasks.")
     error_profile: ErrorProfileConfig = Field(default_factory=ErrorProfileConfig)
     batch: Positive = Field(16, description="Demonstrations in one optimiser step.")
     lr: Annotated[float, Field(gt=0)] = Field(3e-3, description="Peak learning rate of AdamW.")
@@ -201,12 +187,12 @@ class SftConfig(Section):
         "linear", description="How the learning rate falls once `decay` begins."
     )
     warmup: Count = Field(10, description="Steps over which the learning rate rises from 0.")
-    decay: Probability = Field(0.4, description="Last share of the steps, over which the learning rate falls to 0.")
+    decay: Probability = Field(0.4, description="Last share of the steps, in which the learning rate falls to 0.")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.0, description="AdamW weight decay.")
     grad_clip: Annotated[float, Field(gt=0)] = Field(1.0, description="Largest norm of the gradient.")
     checkpoint_every: Count = Field(200, description="Write a checkpoint every N steps; 0: only at the end.")
     other_token_weight: Probability = Field(
-        0.0, description="Loss weight of tokens that the agent did not write (user, tools, policy). Usually 0."
+        0.0, description="Loss weight of tokens that the agent did not write. Usually 0."
     )
 
 
@@ -215,45 +201,40 @@ class BaseConfig(Section):
 
     checkpoint: str | None = Field(
         None,
-        description="A base checkpoint to continue from: what it knows of words and copying is kept, and the pieces of "
-        "the domains that it has not read are added to its tokenizer. null: random weights.",
+        description="A base checkpoint to continue from; new words are added to its tokenizer. null: random weights.",
     )
     steps: Positive = Field(2500, description="Optimiser steps.")
     conversations: Positive = Field(10000, description="Generated conversations that it learns from.")
     batch: Positive = Field(16, description="Conversations in one optimiser step.")
     difficulty_weight: Annotated[float, Field(ge=1)] = Field(
         2.0,
-        description="How many times as often a conversation is read for each point of its task's difficulty above 1, "
-        "and for a request that must be refused; 1: all alike.",
+        description="How many times as often a conversation is read for each point of difficulty above 1, and for "
+        "a refusal.",
     )
     others_learnt: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
-        description="Share of the tokens of users and tools that a step predicts, drawn anew each time; each weighs so "
-        "much more. Below 1 steps are cheaper where the vocabulary is large.",
+        description="Share of users' and tools' tokens that a step predicts. Below 1 is cheaper with a large "
+        "vocabulary.",
     )
     lr: Annotated[float, Field(gt=0)] = Field(6e-3, description="Peak learning rate of AdamW.")
     matrix_lr: Annotated[float, Field(gt=0)] = Field(0.02, description="Peak learning rate of Muon for the matrices.")
     seed: int = Field(3, description="Seed of the generated conversations.")
-    hidden: Positive = Field(128, description="Width of the model; under `base.checkpoint` that one's.")
+    hidden: Positive = Field(128, description="Width of the model; with `base.checkpoint` that one's.")
     layers: Positive = Field(3, description="Transformer blocks; the same.")
     heads: Positive = Field(4, description="Query heads; the same.")
     words: bool = Field(
         False,
-        description="Read sentences and tools' names word by word, in words that all environments share; only values "
-        "(ids, names, amounts, options) and the system prompt are single tokens then. Conversations become half as "
-        "long again, an agent's turn two to three times as long (`rollout.tokens_per_turn`). false: all are single "
-        "tokens.",
+        description="Read sentences and tool names word by word. Agent turns become two to three times as long "
+        "(`rollout.tokens_per_turn`).",
     )
     spare_tokens: Count = Field(
         0,
-        description="Tokens that stand in no text, only in copying drills: so the model learns to copy what it has "
-        "never read, and checkpoints that continue from it have rows for new words.",
+        description="Tokens only in copying drills, as rows for new words of later checkpoints.",
     )
     validation: Count = Field(
         50,
-        description="Conversations of each domain on which the finished model is measured, of tasks that it has not "
-        "read; 0: none.",
+        description="Held-out conversations of each domain on which the model is measured; 0: none.",
     )
     checkpoint_every: Count = Field(
-        500, description="Write a checkpoint to resume from every N steps; 0: only when the run is interrupted."
+        500, description="Steps between checkpoints to resume from; 0: only when interrupted."
     )

@@ -36,54 +36,47 @@ Seconds = Annotated[float, Field(ge=0)]
 
 
 class FaultsConfig(Section):
-    """How often tools fail as systems do, in training, demonstrations, evaluation and chat: a probability for each kind
-    of fault (docs/faults.md). The draws follow from each episode's seed; the reward stays the world's state. Only the
-    agent's tools that read or write fail; handing over always works. Not on benchmarks' own protocols."""
+    """How often tools fail, in training, demonstrations, evaluation and chat: a probability for each kind of fault
+    (docs/faults.md). Only the agent's tools that read or write fail, by the episode's seed. Not on benchmarks'
+    own protocols."""
 
     latency: Probability = Field(
-        0.0, description="Of each call: its answer is slow, and over `timeout` seconds it is a time-out instead."
+        0.0, description="Of each call: a slow answer; over `timeout` seconds a time-out instead."
     )
-    outage: Probability = Field(
-        0.0, description="Of each call: an outage of its tool, or of all tools, begins with it."
-    )
+    outage: Probability = Field(0.0, description="Of each call: an outage of its tool, or of all tools, begins.")
     timeout_after_write: Probability = Field(
-        0.0, description="Of each write: it is carried out, and its answer is an error that says time-out."
+        0.0, description="Of each write: it is carried out, but answered by a time-out."
     )
     partial: Probability = Field(0.0, description="Of each read that shows a list: the list is cut.")
     undocumented_error: Probability = Field(
-        0.0, description="Of each call: it is not carried out, and the error says nothing that anybody knows."
+        0.0, description="Of each call: not carried out, with an unexplained error."
     )
     renamed_field: Probability = Field(
         0.0,
-        description="Of each reading tool, in an episode: one field of what it shows has another name throughout "
-        "(`status_v2`), as in a new version.",
+        description="Of each reading tool, in an episode: one field has another name throughout (`status_v2`).",
     )
-    permission: Probability = Field(
-        0.0, description="Of each tool, in an episode: its first calls are refused for lack of permission."
-    )
+    permission: Probability = Field(0.0, description="Of each tool, in an episode: its first calls are refused.")
     stale_read: Probability = Field(
         0.0,
-        description="Of each read after a write: it shows the state before the last write. Not after one that timed "
-        "out or met an undocumented error, so that looking is always right.",
+        description="Of each read after a write: it shows the state before it.",
     )
     latency_seconds: tuple[Seconds, Seconds] = Field(
-        (1.0, 40.0), description="`[low, high]`: simulated seconds of a slow call, drawn evenly; nobody waits for them."
+        (1.0, 40.0), description="`[low, high]`: simulated seconds of a slow call."
     )
     timeout: Annotated[float, Field(gt=0)] = Field(
-        30.0, description="Simulated seconds after which a call times out; it is then not carried out."
+        30.0, description="Simulated seconds after which a call times out and is not carried out."
     )
-    outage_calls: tuple[Positive, Positive] = Field((1, 3), description="`[low, high]`: calls that meet an outage.")
-    outage_everything: Probability = Field(0.3, description="Share of the outages that all tools have.")
-    partial_marked: Probability = Field(1.0, description="Share of the cut lists with a line that says so.")
+    outage_calls: tuple[Positive, Positive] = Field((1, 3), description="`[low, high]`: calls that an outage lasts.")
+    outage_everything: Probability = Field(0.3, description="Share of outages that affect all tools.")
+    partial_marked: Probability = Field(1.0, description="Share of cut lists that say so.")
     permission_calls: tuple[Positive, Positive] = Field(
-        (1, 3), description="`[low, high]`: calls that are refused where a permission comes back."
+        (1, 3), description="`[low, high]`: refused calls before a permission comes back."
     )
     permission_for_good: Probability = Field(
         0.0,
-        description="Share of the permissions that do not come back. What needs the tool then cannot be done, so that "
-        "no agent earns the task's reward: for evaluations rather than for training.",
+        description="Share of permissions that never come back (the task may be impossible): for evaluations.",
     )
-    tools: tuple[str, ...] = Field((), description="Only calls of these tools; empty: of all that read or write.")
+    tools: tuple[str, ...] = Field((), description="Only these tools; empty: all that read or write.")
 
     @model_validator(mode="after")
     def _are_ranges(self) -> FaultsConfig:

@@ -1,1 +1,1 @@
-"""Sampling tokens: the protocols, an engine for one process, and vLLM behind the same protocols."""
+"""Sampling tokens: protocols, an engine for one process, and vLLM."""

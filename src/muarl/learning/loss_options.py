@@ -23,11 +23,11 @@ class PolicyLossOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     temperature: Annotated[float, Field(gt=0.0, le=2.0)] = Field(
-        1.0, description="Sampling temperature of rollouts, at which all log-probabilities are taken."
+        1.0, description="Sampling temperature of rollouts and of all log-probabilities."
     )
     ratio: Ratio = Field(
         "token",
-        description="Ratio of each token (GRPO) or of the whole episode, length-normalised (GSPO; it then wants much "
+        description="Ratio of each token (GRPO) or of the whole episode, length-normalised (GSPO; needs much "
         "smaller clips).",
     )
     clip_low: AboveZero = Field(0.2, description="How far a probability ratio may fall below 1.")
@@ -37,8 +37,8 @@ class PolicyLossOptions(BaseModel):
     )
     loss_aggregation: Aggregation = Field(
         "token_mean",
-        description="`token_mean`: one mean over all sampled tokens of the step. `sequence_mean`: mean within each "
-        "episode, then over episodes. `dr_grpo`: sum over each episode, divided by a constant length.",
+        description="`token_mean`: over all sampled tokens of the step. `sequence_mean`: within each episode, "
+        "then over episodes. `dr_grpo`: sum over each episode, divided by a constant length.",
     )
     kl_coef: Annotated[float, Field(ge=0)] = Field(
         0.001, description="Weight of the divergence from the reference model in the loss; 0: no reference model."
@@ -46,21 +46,20 @@ class PolicyLossOptions(BaseModel):
     kl_estimator: KLEstimator = Field("k3", description="Estimator of that divergence.")
     entropy_coef: Annotated[float, Field(ge=-1, le=1)] = Field(
         0.0,
-        description="Weight of the entropy of the policy's choices: above 0 it is rewarded, below 0 the policy is made "
-        "surer of what it does. Estimated from the sampled tokens.",
+        description="Weight of the policy's entropy: above 0 rewarded, below 0 penalised.",
     )
     correction: Correction = Field(
         "none",
-        description="Truncated importance sampling of the gap between the sampler's policy and the learner's before "
-        "the update: a weight for each token, or one for each episode. The clipped ratio is then taken to the learner.",
+        description="Truncated importance sampling between the sampler's policy and the learner's: a weight for "
+        "each token or each episode.",
     )
     correction_cap: AboveZero = Field(2.0, description="Largest such weight.")
     sequence_mask: tuple[float, float] | None = Field(
         None,
-        description="`[low, high]`: episodes whose mean ratio of learner to sampler (geometric, over tokens) lies "
-        "outside are left out of the loss; null: none.",
+        description="`[low, high]`: leave out episodes whose mean ratio of learner to sampler (geometric, over "
+        "tokens) lies outside.",
     )
-    minibatches: Count = Field(1, description="Optimiser steps that the episodes of one training step are split in.")
+    minibatches: Count = Field(1, description="Optimiser steps per training step.")
     epochs: Count = Field(1, description="Passes over the episodes of one training step.")
 
     @model_validator(mode="after")

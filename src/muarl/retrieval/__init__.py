@@ -1,4 +1,4 @@
-"""Finding documents: collections of them, and ways to search one behind one protocol.
+"""Finding documents: collections, and ways to search them behind one protocol.
 
 ``documents.py``: ``Document`` and ``Knowledge``, an ordered collection that keeps the indexes made of it, and one laid
 over another. ``search.py``: ``Search``, which gives ``Hit``s. ``bm25.py``, ``grep.py``: search by words and by regular

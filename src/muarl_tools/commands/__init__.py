@@ -1,1 +1,1 @@
-"""The subcommands of muarl that look at, judge, serve and export what runs leave behind."""
+"""The subcommands of muarl beside the engine's own."""

@@ -1,1 +1,1 @@
-"""``muarl view``: a run's folder as pages to read, served on this machine or written as files."""
+"""``muarl view``: a run's folder as pages; served on this machine or written as files."""

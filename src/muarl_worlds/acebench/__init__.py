@@ -1,1 +1,1 @@
-"""ACEBench Agent: a simulated phone and a travel desk, in English and Chinese, and the worlds made of them."""
+"""ACEBench Agent: a simulated phone and a travel desk, and worlds made of them; in English and Chinese."""

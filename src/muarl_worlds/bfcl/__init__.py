@@ -1,1 +1,1 @@
-"""BFCL multi-turn: eight API classes in two revisions, and the worlds that are made of them."""
+"""BFCL multi-turn: eight API classes, and worlds made of them; in two revisions."""

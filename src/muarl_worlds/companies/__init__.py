@@ -1,1 +1,1 @@
-"""Companies made from a seed, each with 50 to 700 documents that hold its rules, in three trades."""
+"""Companies made from a seed, with rules in 50 to 700 documents; in three trades."""

@@ -1,1 +1,1 @@
-"""The environments that come with muarl, each in a module of its own, so that finding one imports no other."""
+"""The environments that come with muarl; each has its own module, so that finding one imports no other."""
