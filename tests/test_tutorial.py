@@ -72,6 +72,15 @@ def test_the_commands_before_training(folder: Path) -> None:
     assert (folder / "library.sqlite").read_bytes() == before
 
 
+def test_a_name_with_a_hyphen_is_a_name_like_any_other(folder: Path) -> None:
+    renamed = (folder / "library.py").read_text().replace('name = "library"', 'name = "city-library"')
+    (folder / "city.py").write_text(renamed)
+    assert registry.load_reference(f"{folder}/city.py:LIBRARY").make_tasks("test", 1)[0].id == "city-library-test-0-0"
+    done = muarl("domains", "check", "./city.py:LIBRARY", "--tasks", "6")
+    assert done.exit_code == 0, done.output
+    assert "city-library, 6 test tasks" in done.output and "No problems." in done.output
+
+
 @pytest.mark.slow
 def test_the_made_worlds_pass_the_checks_too(folder: Path) -> None:
     done = muarl("domains", "check", "./library.py:PRACTICE", "--tasks", "60")
