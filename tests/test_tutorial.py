@@ -107,6 +107,9 @@ def test_training_in_the_made_worlds(folder: Path) -> None:
     done = muarl("quickstart", "--domain", reference, "--name", "library", *less, *few)
     assert done.exit_code == 0, done.output
     assert (folder / "runs" / "library" / "report.html").is_file()
+    registry._approved.clear()  # as in another process
+    longer = muarl("quickstart", "--resume", "runs/library", "rl.steps=3")
+    assert longer.exit_code == 0, longer.output
     for command in (("audit", "runs/library"), ("view", "runs/library", "--export", "pages")):
         found = muarl(*command, "--domain", reference)
         assert found.exit_code == 0, found.output
