@@ -44,7 +44,7 @@ def started(config: RunConfig) -> Path:
 def test_its_file_may_be_imported_again(reference: str, tmp_path: Path) -> None:
     config = config_of(reference, folder=tmp_path)
     run = started(config)
-    approve_remembered(load_config(run / "config.yaml"), run)
+    approve_remembered(load_config(run / "config.yaml").environments, run)
     assert registry.approved() == (reference,)
 
 
@@ -52,7 +52,7 @@ def test_of_several_each_is_known(reference: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("SHOP = 1\n")
     shop = registry.approve(f"{tmp_path / 'shop.py'}:SHOP")
     config = config_of(reference, "retail-generated", shop, folder=tmp_path)
-    approve_remembered(config, started(config))
+    approve_remembered(config.environments, started(config))
     assert registry.approved() == (reference, shop)
 
 
@@ -61,13 +61,13 @@ def test_a_file_that_has_changed_must_be_named_again(reference: str, tmp_path: P
     run = started(config)
     (tmp_path / "clinic.py").write_text("CLINIC = 2\n")
     with pytest.raises(ConfigError, match=rf"clinic\.py has changed .* add --domain {reference}"):
-        approve_remembered(config, run)
+        approve_remembered(config.environments, run)
     assert registry.approved() == ()
     registry.approve(reference)
-    approve_remembered(config, run)  # named: nothing to ask
-    remember(run / "config.yaml", code_to_remember(config))  # as a run does that goes on
+    approve_remembered(config.environments, run)  # named: nothing to ask
+    remember(run / "config.yaml", code_to_remember(config.environments))  # as a run does that goes on
     registry._approved.clear()
-    approve_remembered(config, run)
+    approve_remembered(config.environments, run)
     assert registry.approved() == (reference,)
 
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_gone_is_named(reference: str, tmp_path: Path) -> None:
     run = started(config)
     (tmp_path / "clinic.py").unlink()
     with pytest.raises(ConfigError, match=r"there is no file .*clinic\.py.*--domain FILE\.py:CLINIC"):
-        approve_remembered(config, run)
+        approve_remembered(config.environments, run)
 
 
 def test_a_run_cannot_name_other_code_than_it_was_started_with(reference: str, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_run_cannot_name_other_code_than_it_was_started_with(reference: str, t
     for name in (f"{tmp_path / 'other.py'}:OTHER", "some_package.clinic:CLINIC"):
         changed = config_of(name, folder=tmp_path)
         (run / "config.yaml").write_text(dump_config(changed))
-        approve_remembered(load_config(run / "config.yaml"), run)
+        approve_remembered(load_config(run / "config.yaml").environments, run)
         assert registry.approved() == ()
         with pytest.raises(ConfigError, match="if you trust it, name it yourself"):
             registry.find(name)
@@ -94,10 +94,10 @@ def test_a_run_cannot_name_other_code_than_it_was_started_with(reference: str, t
 def test_a_folder_of_somebody_elses_approves_nothing(reference: str, tmp_path: Path) -> None:
     config = config_of(reference, folder=tmp_path)
     moved = started(config).rename(tmp_path / "theirs")
-    approve_remembered(config, moved)
+    approve_remembered(config.environments, moved)
     assert registry.approved() == ()
 
 
 def test_what_was_not_approved_is_not_remembered(reference: str, tmp_path: Path) -> None:
     registry._approved.clear()
-    assert code_to_remember(config_of(reference, folder=tmp_path)) == {}
+    assert code_to_remember(config_of(reference, folder=tmp_path).environments) == {}

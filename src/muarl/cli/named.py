@@ -109,11 +109,10 @@ def approve_from_file(config: RunConfig, source: str) -> None:
     """
     from muarl.environments.registry import approve, canonical, is_reference
     from muarl.environments.registry import approved as known
-    from muarl.runs.own_code import named_by
 
     file = Path(source).expanduser()
     file = file / "config.yaml" if file.is_dir() else file
-    for setting, name in named_by(config):
+    for setting, name in config.environments:
         if not is_reference(name) or canonical(name) in known():
             continue
         if (why := _why_not(name, file)) is not None:

@@ -254,7 +254,7 @@ def run_recipe(recipe: str, given: Given) -> None:
     if isinstance(source, Named):
         approve_from_file(resolved, source)
     if resume is not None:
-        approve_remembered(resolved, resume)
+        approve_remembered(resolved.environments, resume)
     if only_asked(recipe, resolved):
         return
     automatic = recipe in TRAINING and given_value(source, overrides, "learner.pack_tokens") == "auto"

@@ -8,38 +8,32 @@ it is still the same; a file that has changed must be named again, and so must a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from muarl.basics.errors import ConfigError
-from muarl.config.sections import RunConfig
 from muarl.config.trust import recall
 from muarl.environments.registry import approve, approved, canonical, is_reference
 
-
-def named_by(config: RunConfig) -> Iterator[tuple[str, str]]:
-    """(setting, name) of each environment that a configuration names."""
-    for domain in config.domains:
-        yield "domain.name", domain.name
-    for name in config.coldstart.scenarios:
-        yield "coldstart.scenarios", name
+Environments = Iterable[tuple[str, str]]
+"""The setting and the name of each environment that a run's configuration names (``RunConfig.environments``)."""
 
 
-def code_to_remember(config: RunConfig) -> dict[str, str]:
-    """The files of code that a run's configuration names and this process may import, each with its sum, as
+def code_to_remember(environments: Environments) -> dict[str, str]:
+    """The files of code among a run's environments that this process may import, each with its sum, as
     ``trust.remember`` takes them."""
-    files = {reference: _sum(reference) for reference in _files(config) if reference in approved()}
+    files = {reference: _sum(reference) for reference in _files(environments) if reference in approved()}
     return {_key(reference): content for reference, content in files.items() if content is not None}
 
 
-def approve_remembered(config: RunConfig, run: Path) -> None:
+def approve_remembered(environments: Environments, run: Path) -> None:
     """Approve again the files of code that were approved for the run in this folder, before it is resumed.
 
     ConfigError, with the option to add, for a file that has changed or is gone. What was never approved for this run
     stays refused where it is looked for (``registry.find``).
     """
     remembered = recall(run.expanduser() / "config.yaml")
-    for reference in _files(config):
+    for reference in _files(environments):
         contents = remembered.get(_key(reference))
         if contents is None or reference in approved():
             continue
@@ -58,9 +52,9 @@ def approve_remembered(config: RunConfig, run: Path) -> None:
         approve(reference)
 
 
-def _files(config: RunConfig) -> list[str]:
-    """The references to files that a configuration has, in their canonical form."""
-    names = [name for _, name in named_by(config) if is_reference(name)]
+def _files(environments: Environments) -> list[str]:
+    """The references to files among them, in their canonical form."""
+    names = [name for _, name in environments if is_reference(name)]
     return [canonical(name) for name in dict.fromkeys(names) if name.rpartition(":")[0].endswith(".py")]
 
 
