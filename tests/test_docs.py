@@ -19,7 +19,10 @@ from muarl_tools.view.store import cache_folder
 from muarl_worlds import data
 from support.page_examples import module_of
 
-PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/*/*.md")
+PAGES = (
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "AGENTS.md", "llms.txt",
+    "docs/**/*.md", "examples/*/*.md", "skills/*/*.md",
+)  # fmt: skip
 
 
 def pages(repository: Path) -> list[Path]:
@@ -141,6 +144,34 @@ def test_the_configuration_page_is_current(repository: Path) -> None:
     module = module_of(repository / "docs" / "generate_configuration.py")
     written = (repository / "docs" / "configuration.md").read_text()
     assert written == module.page(), "run: python docs/generate_configuration.py"
+
+
+def test_the_list_for_language_models_is_current(repository: Path) -> None:
+    module = module_of(repository / "docs" / "generate_llms.py")
+    written = (repository / "llms.txt").read_text(encoding="utf-8")
+    assert written == module.page(), "run: python docs/generate_llms.py"
+    for page in (*repository.glob("docs/**/*.md"), *repository.glob("skills/*/SKILL.md")):
+        assert f"]({page.relative_to(repository).as_posix()}): " in written
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "sentence"),
+    [
+        ("# A `b`\n\n- One.\n\nIt is\n[so](x.md). It goes on.", "A b", "It is so."),
+        ("# A\n\n| x |\n|---|\n| y |\n\nBelow the table: Yes.", "A", "Below the table"),
+        ("# A\n\n    muarl compare x y\n\nsays which is better.", "A", "`muarl compare` says which is better."),
+        (f"# A\n\n{'word ' * 100}.", "A", "word " * 63 + "word ..."),
+    ],
+)
+def test_a_page_is_summed_up_by_its_first_sentence(repository: Path, text: str, title: str, sentence: str) -> None:
+    module = module_of(repository / "docs" / "generate_llms.py")
+    assert module.title_and_sentence(text) == (title, sentence)
+
+
+def test_a_page_without_a_paragraph_cannot_be_summed_up(repository: Path) -> None:
+    module = module_of(repository / "docs" / "generate_llms.py")
+    with pytest.raises(ValueError, match="a heading and a paragraph"):
+        module.title_and_sentence("# A\n\n- one")
 
 
 def test_commands_and_settings_that_pages_name_exist(repository: Path) -> None:

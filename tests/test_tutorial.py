@@ -72,6 +72,15 @@ def test_the_commands_before_training(folder: Path) -> None:
     assert (folder / "library.sqlite").read_bytes() == before
 
 
+def test_a_name_with_a_hyphen_is_a_name_like_any_other(folder: Path) -> None:
+    renamed = (folder / "library.py").read_text().replace('name = "library"', 'name = "city-library"')
+    (folder / "city.py").write_text(renamed)
+    assert registry.load_reference(f"{folder}/city.py:LIBRARY").make_tasks("test", 1)[0].id == "city-library-test-0-0"
+    done = muarl("domains", "check", "./city.py:LIBRARY", "--tasks", "6")
+    assert done.exit_code == 0, done.output
+    assert "city-library, 6 test tasks" in done.output and "No problems." in done.output
+
+
 @pytest.mark.slow
 def test_the_made_worlds_pass_the_checks_too(folder: Path) -> None:
     done = muarl("domains", "check", "./library.py:PRACTICE", "--tasks", "60")
@@ -98,6 +107,9 @@ def test_training_in_the_made_worlds(folder: Path) -> None:
     done = muarl("quickstart", "--domain", reference, "--name", "library", *less, *few)
     assert done.exit_code == 0, done.output
     assert (folder / "runs" / "library" / "report.html").is_file()
+    registry._approved.clear()  # as in another process
+    longer = muarl("quickstart", "--resume", "runs/library", "rl.steps=3")
+    assert longer.exit_code == 0, longer.output
     for command in (("audit", "runs/library"), ("view", "runs/library", "--export", "pages")):
         found = muarl(*command, "--domain", reference)
         assert found.exit_code == 0, found.output

@@ -147,15 +147,15 @@ def test_it_is_trained_on_and_resumed_from_elsewhere(
     run = stranger / "runs" / "parking"
     forget()
     monkeypatch.chdir(tmp_path)
-    refused = muarl("train", "--resume", run, "rl.steps=2", code=2)
-    assert f"--domain {stranger / 'parking.py'}:PARKING" in refused
+    muarl("train", "--resume", run, "rl.steps=2")
     (stranger / "parking.py").rename(tmp_path / "parking.py")
     forget()
+    assert "--domain FILE.py:PARKING" in muarl("train", "--resume", run, "rl.steps=3", code=2)
     assert "there is no file" in muarl(
-        "train", "--resume", run, "rl.steps=2", "-d", f"{stranger}/parking.py:PARKING", code=2
+        "train", "--resume", run, "rl.steps=3", "-d", f"{stranger}/parking.py:PARKING", code=2
     )
-    muarl("train", "--resume", run, "rl.steps=2", "--domain", PARKING)
-    assert [row["step"] for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())][-1] == 1
+    muarl("train", "--resume", run, "rl.steps=3", "--domain", PARKING)
+    assert [row["step"] for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())][-1] == 2
     forget()
     assert "--domain" in muarl("chat", run, code=2)
     assert "ended by" in muarl("chat", run, "--domain", PARKING, "--user", "agenda")

@@ -18,6 +18,17 @@ NUMBERS = st.integers(0, 10**15 - 1)
 def test_an_id_is_read_as_it_was_made(domain: str, size: str, split: str, seed: int, index: int) -> None:
     made = SeededId(domain, size, split, seed, index)
     assert parse_id(str(made)) == made
+    assert parse_id(str(made), domain) == made
+
+
+@given(NAMES, st.sampled_from(["train", "validation", "test"]), NUMBERS, NUMBERS)
+def test_an_id_without_a_size_is_read_by_its_domain(domain: str, split: str, seed: int, index: int) -> None:
+    made = SeededId(domain, "", split, seed, index)
+    assert parse_id(str(made), domain) == made
+
+
+def test_an_id_of_another_domain_is_read_as_without_one() -> None:
+    assert parse_id("retail-tiny-train-0-1", "bank") == SeededId("retail", "tiny", "train", 0, 1)
 
 
 @pytest.mark.parametrize("text", ["", "retail", "tau2-12", "retail-tiny-dev-0-1", "retail-tiny-train-0-x", "-" * 200])

@@ -2,7 +2,8 @@
 
 An environment's name may be a reference to code: ``./clinic.py:CLINIC`` or ``package.module:CLINIC``. Whoever writes it
 as an argument, in ``--domain`` or as ``domain.name=...`` has asked for that import. A configuration file that they name
-with ``--config`` may refer to installed modules. What stands in a run's folder refers to nothing (SECURITY.md).
+with ``--config`` may refer to installed modules. What stands in a run's folder refers to nothing (SECURITY.md), but a
+resumed run knows the file that it was started with (runs/own_code.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ def approve_from_file(config: RunConfig, source: str) -> None:
 
     file = Path(source).expanduser()
     file = file / "config.yaml" if file.is_dir() else file
-    for setting, name in named_by(config):
+    for setting, name in config.environments:
         if not is_reference(name) or canonical(name) in known():
             continue
         if (why := _why_not(name, file)) is not None:
@@ -121,14 +121,6 @@ def approve_from_file(config: RunConfig, source: str) -> None:
                 f"--domain {_as_given(name, file)}"
             )
         approve(name)
-
-
-def named_by(config: RunConfig) -> Iterator[tuple[str, str]]:
-    """(setting, name) of each environment that a configuration names."""
-    for domain in config.domains:
-        yield "domain.name", domain.name
-    for name in config.coldstart.scenarios:
-        yield "coldstart.scenarios", name
 
 
 def _why_not(name: str, file: Path) -> str | None:

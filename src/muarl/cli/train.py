@@ -236,6 +236,7 @@ def run_recipe(recipe: str, given: Given) -> None:
     from muarl.basics.errors import ConfigError
     from muarl.config.load import given_value, load_config
     from muarl.runs.changes import check_folder
+    from muarl.runs.own_code import approve_remembered
 
     resume, settings, source = given.resume, given.settings, given.config
     if given.assume and not given.dry_run:
@@ -252,6 +253,8 @@ def run_recipe(recipe: str, given: Given) -> None:
     resolved = load_config(source, overrides)
     if isinstance(source, Named):
         approve_from_file(resolved, source)
+    if resume is not None:
+        approve_remembered(resolved.environments, resume)
     if only_asked(recipe, resolved):
         return
     automatic = recipe in TRAINING and given_value(source, overrides, "learner.pack_tokens") == "auto"

@@ -374,6 +374,12 @@ class RunConfig(Section):
         return ", ".join(domain.name for domain in self.domains)
 
     @property
+    def environments(self) -> tuple[tuple[str, str], ...]:
+        """(setting, name) of each environment that is named: of the domains, and of scenarios of a cold start."""
+        domains = (("domain.name", domain.name) for domain in self.domains)
+        return (*domains, *(("coldstart.scenarios", name) for name in self.coldstart.scenarios))
+
+    @property
     def written(self) -> Path:
         """The folder that the run is written in: that of the resumed one, else where run folders are made."""
         return self.resume or self.runs_dir

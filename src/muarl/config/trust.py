@@ -12,7 +12,8 @@ file is held to this:
 The command line may say anything. A run's folder may come from somebody else, so its own config.yaml cannot vouch for
 itself: what the person set on the command line when the run began stands in the state folder ($XDG_STATE_HOME, else
 ~/.local/state) under ``muarl``, one small file for each run, named after a hash of its path (``remember``).
-``--resume`` then asks nothing that was answered before (``recall``). Settings made in Python are the author's own.
+``--resume`` then asks nothing that was answered before (``recall``; for code: ``runs/own_code.py``). Settings made in
+Python are the author's own.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ class MakeExpert(Protocol):
 _END = r"-(?P<split>train|validation|test)-(?P<seed>\d{1,18})-(?P<index>\d{1,15})"
 _SEEDED = re.compile(r"(?P<domain>.{1,60})-(?P<size>[a-z]{1,20})" + _END)
 _OF_ONE_SIZE = re.compile(r"(?P<domain>[^-]{1,60})(?P<size>)" + _END)
+_AFTER_DOMAIN = re.compile(r"(-(?P<size>[a-z]{1,20}))?" + _END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,14 @@ class SeededId:
         return "-".join(part for part in (self.domain, self.size, self.split, str(self.seed), str(self.index)) if part)
 
 
-def parse_id(text: str) -> SeededId | None:
-    """What a task's id says; None for one that was not made from a seed."""
+def parse_id(text: str, domain: str = "") -> SeededId | None:
+    """What a task's id says; None for one that was not made from a seed.
+
+    ``domain``: the name of the task's domain, where it is known. Without it, an id without a size whose domain has a
+    hyphen in its name ("city-library-train-0-12") reads like one of the domain "city" and the size "library".
+    """
+    if domain and (rest := _AFTER_DOMAIN.fullmatch(text.removeprefix(domain))) and text.startswith(domain):
+        return SeededId(domain, rest["size"] or "", rest["split"], int(rest["seed"]), int(rest["index"]))
     match = _SEEDED.fullmatch(text) or _OF_ONE_SIZE.fullmatch(text)
     if match is None:
         return None

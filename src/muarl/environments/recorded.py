@@ -53,7 +53,7 @@ def world_of(episode: Episode, config: Mapping[str, Any], measured: bool) -> tup
     if fixed and len(fixed) == len(named):
         listed = " and ".join(e.name for e in fixed)
         raise CannotReplay(f"{listed} has no task {episode.task_id!r} here, or its data are not installed.")
-    seeded = parse_id(episode.task_id)
+    seeded = parse_id(episode.task_id, episode.domain)
     if seeded is None:
         raise CannotReplay(
             refused or "Its task is not one that can be made again from its name, which would end in -SPLIT-SEED-INDEX."

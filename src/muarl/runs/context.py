@@ -28,6 +28,7 @@ from muarl.observe.loggers import JsonlLogger, MetricLogger, make_logger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.changes import check_place, check_resume
+from muarl.runs.own_code import code_to_remember
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import Spending
 
@@ -135,12 +136,12 @@ def open_run(config: RunConfig, command: str | None = None) -> RunDirectory:
     settings = config.model_copy(update={"resume": None}).model_dump(mode="json")
     if config.resume is not None:
         changed = check_resume(config, command)
-        remember(config.resume.expanduser() / "config.yaml", to_approve(config))
+        remember(config.resume.expanduser() / "config.yaml", to_approve(config) | code_to_remember(config.environments))
         return ResumedRun(config.resume.expanduser().absolute(), settings, command=command, changed=changed)
     check_place(config.runs_dir)
     run = RunDirectory(config.runs_dir.expanduser(), config.name, existing="suffix", command=command)
     run.write_config(settings)
-    remember(run.path / "config.yaml", to_approve(config))
+    remember(run.path / "config.yaml", to_approve(config) | code_to_remember(config.environments))
     return run
 
 

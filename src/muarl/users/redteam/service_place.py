@@ -72,7 +72,7 @@ class ServicePlace:
 
     def kinds(self, task: Task) -> list[str]:
         """The intents that the tools of a task's size can serve."""
-        made = parse_id(task.id)
+        made = parse_id(task.id, self.service.name)
         return list(self.maker.intents(made.size if made is not None and made.size else self.service.sizes[0].name))
 
     def writes(self, actions: Sequence[Action]) -> list[Action]:

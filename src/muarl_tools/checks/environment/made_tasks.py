@@ -60,7 +60,7 @@ def _named(function: Any) -> set[str]:
 
 
 def _of_id(context: CheckContext, split: str, number: int, task: Task) -> Problem | None:
-    found = parse_id(task.id)
+    found = parse_id(task.id, task.domain)
     seeded = "seed" in _named(context.environment.tasks)
     if (
         found is not None
