@@ -65,7 +65,8 @@ def test_the_reference_of_the_kit(repository: Path) -> None:
     assert [name for name in kit.__all__ if name not in page] == []
 
 
-def test_the_sample_output_in_the_readme_is_what_is_printed(repository: Path) -> None:
+def test_the_quickstart_page_has_what_is_printed(repository: Path) -> None:
+    """Row by row: what its tables call a figure, and the figure."""
     behaviour = ("writes_without_consent", "needless_transfers", "tool_error_rate", "truncated", "turns")
 
     def share(value: float, low: float, high: float) -> dict[str, Any]:
@@ -105,8 +106,20 @@ def test_the_sample_output_in_the_readme_is_what_is_printed(repository: Path) ->
     console = Console(file=out, width=80)
     console.print(before_and_after(measured))
     console.print(to_terminal(difficulty))
-    printed = "".join(f"    {line}".rstrip() + "\n" for line in out.getvalue().splitlines())
-    assert printed in (repository / "README.md").read_text(encoding="utf-8")
+    page = (repository / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    rows = {cells[0]: cells[1:] for line in page.splitlines() if len(cells := _cells(line, "|")) > 2}
+    printed = [cells for line in out.getvalue().splitlines() if len(cells := _cells(line, "│")) > 2 and cells[0]]
+    assert len(printed) > 12
+    above = ""
+    for label, *figures in printed:
+        if label != "95% interval":
+            shown = " ".join([*rows[label], *rows.get(above, ())])  # the page has some figures in the row above
+            above = label
+            assert [figure for figure in figures if figure.removesuffix(".0%").rstrip("%") not in shown] == [], label
+
+
+def _cells(line: str, between: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip(between).split(between)]
 
 
 def test_every_preset_says_what_it_is_and_is_on_the_page(repository: Path) -> None:
