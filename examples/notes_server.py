@@ -1,6 +1,6 @@
 """A folder of notes behind an MCP server for files (docs/kit.md, "Tools on a server").
 
-muarl generate examples/notes_server.py:NOTES
+muarl domains show examples/notes_server.py:NOTES
 """
 
 from typing import ClassVar
