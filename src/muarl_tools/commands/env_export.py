@@ -25,8 +25,8 @@ def export(
         Literal["openenv", "verifiers", "hf-dataset"],
         typer.Option(
             "--as",
-            help="openenv: a server for OpenEnv and Hugging Face Spaces. verifiers: a package for verifiers and Prime's "
-            "Environments Hub. hf-dataset: the tasks as a data set.",
+            help="openenv: a server for OpenEnv and Hugging Face Spaces. verifiers: a package for verifiers and "
+            "Prime's Environments Hub. hf-dataset: the tasks as a data set.",
             show_default=False,
         ),
     ],
@@ -56,8 +56,8 @@ def export(
 ) -> None:
     """Write an environment as a folder that a hub takes, with a card, a smoke test and muarl's wheel.
 
-    Two baselines and the scripted expert play --tasks tasks first, and the card has what they reach. Your own FILE.py is
-    copied with the modules and files that it reads, and the copy is played as well. The same command writes the same
+    Two baselines and the scripted expert play --tasks tasks first, and the card has what they reach. Your own FILE.py
+    is copied with the modules and files that it reads, and the copy is played as well. The same command writes the same
     bytes; a folder that something else wrote, or that was changed since, is never overwritten. Benchmarks and worlds on
     MCP servers are refused. See docs/integrations/publish.md.
 

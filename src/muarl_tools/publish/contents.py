@@ -1,4 +1,4 @@
-"""What is published: the facts that every form of a published folder is made of, and the names that follow from them."""
+"""What is published: the facts that every form of a published folder is made of, and what follows from them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from muarl.basics.version import __version__
 from muarl.environments.environment import Environment
+from muarl_tools.publish.filling import filled
 from muarl_tools.publish.folder import WHEELS, Content
 from muarl_tools.publish.measuring import Measured
 from muarl_tools.publish.own_files import OwnFiles
-from muarl_tools.publish.filling import filled
 
 MUARLS = "apache-2.0"
 """The licence of muarl, as hubs write it."""

@@ -49,8 +49,8 @@ def check_place(out: Path) -> None:
 
 
 def write_folder(out: Path, contents: Mapping[str, Content], about: Mapping[str, Any]) -> None:
-    """Write a folder with these files, by their relative paths, and ``RECORD`` with what it is ``about``; in the place of
-    an earlier export if there is one (``check_place``). It appears whole or not at all."""
+    """Write a folder with these files, by their relative paths, and ``RECORD`` with what it is ``about``; in the place
+    of an earlier export if there is one (``check_place``). It appears whole or not at all."""
     check_place(out)
     with clear_disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -25,7 +26,7 @@ def openenv(it: Contents) -> dict[str, Content]:
     files = {
         "openenv.yaml": it.render("openenv/openenv.yaml"),
         "pyproject.toml": it.render("openenv/pyproject.toml", requirements=requirements),
-        "README.md": it.render("openenv/README.md", **_card(it)),
+        "README.md": it.render("openenv/README.md", **_card(it, f"server/{CODE}")),
         "__init__.py": it.render("openenv/__init__.py"),
         "client.py": it.render("openenv/client.py"),
         "server/__init__.py": it.render("openenv/server_init.py"),
@@ -41,7 +42,7 @@ def verifiers(it: Contents) -> dict[str, Content]:
     requirements = ["verifiers>=0.4,<0.5", f"muarl=={__version__}", *_packages(it)]
     files = {
         "pyproject.toml": it.render("verifiers/pyproject.toml", requirements=requirements),
-        "README.md": it.render("verifiers/README.md", **_card(it)),
+        "README.md": it.render("verifiers/README.md", **_card(it, f"{it.package}/{CODE}")),
         f"{it.package}/__init__.py": it.render("verifiers/__init__.py"),
         "smoke.py": it.render("verifiers/smoke.py"),
     }
@@ -51,7 +52,7 @@ def verifiers(it: Contents) -> dict[str, Content]:
 def hf_dataset(it: Contents) -> dict[str, Content]:
     """A data set of Hugging Face: the tasks, Parquet where pyarrow is installed, else JSON lines."""
     drawn = {s: it.environment.make_tasks(s, it.tasks, size=it.size, seed=it.seed) for s in it.environment.splits}
-    splits = {split: tasks for split, tasks in drawn.items() if tasks}
+    splits = {re.sub(r"\W", "_", split): tasks for split, tasks in drawn.items() if tasks}  # as the hub wants names
     place = it.environment.place(it.size)
     rows = {
         split: [_row(task, place.system_prompt(task), [s.to_openai() for s in place.tools(task)]) for task in tasks]
@@ -62,7 +63,7 @@ def hf_dataset(it: Contents) -> dict[str, Content]:
     first = {str(tasks[0].origin.address): tasks[0].id for tasks in splits.values()}
     counts = {split: len(tasks) for split, tasks in splits.items()}
     return {
-        "README.md": it.render("hf_dataset/README.md", files=files, counts=counts, **_card(it)),
+        "README.md": it.render("hf_dataset/README.md", files=files, counts=counts, **_card(it, CODE)),
         **{files[split]: as_file(rows[split]) for split in splits},
         "smoke.py": it.render("hf_dataset/smoke.py", first=first),
         EPISODE: _episode(it),
@@ -82,11 +83,12 @@ def _packages(it: Contents) -> list[str]:
     return [] if it.own is None else list(it.own.packages)
 
 
-def _card(it: Contents) -> dict[str, Any]:
-    """What the card says besides."""
+def _card(it: Contents, own_folder: str) -> dict[str, Any]:
+    """What the card says besides. ``own_folder``: where the files of an environment of one's own are."""
     agents = [score.agent for score in it.measured.scores]
     tools = [str(tool["function"]["name"]) for tool in it.measured.prompt.tools]
     return {
+        "own_folder": own_folder,
         "tool_names": tools,
         "splits": ", ".join(_split(it, split) for split in it.environment.splits),
         "of_first": " (of the first task: it differs from task to task)" if _varies(it) else "",

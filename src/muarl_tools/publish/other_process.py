@@ -45,7 +45,7 @@ def measured_elsewhere(
 ) -> MeasuredElsewhere:
     """Measure the environment of a reference to a file in another process, whose current folder is ``folder`` and whose
     hashes come from ``hash_seed``. ConfigError where it cannot be loaded or measured there."""
-    asked = {"path": [os.path.abspath(p or ".") for p in sys.path], "reference": reference}
+    asked = {"path": [str(Path(p).absolute()) for p in sys.path], "reference": reference}
     asked |= {"size": size, "tasks": tasks, "seed": seed}
     environ = {
         **os.environ,
@@ -113,13 +113,13 @@ class _Reads:
             name, _, flags = arguments
             if isinstance(name, (str, bytes, os.PathLike)):
                 writes = isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-                (self.written if writes else self.read).add(os.path.abspath(os.fsdecode(name)))
+                (self.written if writes else self.read).add(_absolute(os.fsdecode(name)))
         elif event == "sqlite3.connect" and isinstance(arguments[0], (str, bytes, os.PathLike)):
             name = os.fsdecode(arguments[0])
             if name.startswith("file:"):
                 name = unquote(name.removeprefix("file:").partition("?")[0])
             if name and name != ":memory:":
-                self.read.add(os.path.abspath(name))
+                self.read.add(_absolute(name))
 
     def files(self) -> set[Path]:
         """Those that were there to be read: not what this process wrote itself, and no compiled code."""
@@ -130,9 +130,14 @@ class _Reads:
 def _installed(own: Path) -> tuple[Path, ...]:
     """Folders that are the system's, Python's or an installed package's. ``own``: the environment's folder, which is
     none of them though Python may find modules there."""
-    python = (sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.__file__))
+    python = (sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(os.__file__).parent))
     places = {Path(place).resolve() for place in (*python, *SYSTEM, *filter(os.path.isdir, sys.path))}
     return tuple(place for place in places if not own.resolve().is_relative_to(place))
+
+
+def _absolute(name: str) -> str:
+    """The whole path, without ".." in it, but with symbolic links as they are: what they lead to is copied."""
+    return os.path.normpath(Path(name).absolute())
 
 
 def _below(path: Path, places: tuple[Path, ...]) -> bool:

@@ -117,4 +117,5 @@ def _packages(code: Sequence[Path], own: set[str]) -> list[str]:
 def _imports(path: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(path.read_bytes())))
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return plain | {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    absolute = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return plain | {node.module for node in absolute if node.module}
