@@ -5,8 +5,6 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-import pytest
-
 from muarl.basics.version import __version__
 
 SHOP = '''
@@ -79,9 +77,3 @@ def own_desk(folder: Path, code: str = SHOP) -> str:
     (folder / "notes.txt").write_text("not for others")
     (folder / ".env").write_text("KEY=secret")
     return f"{folder}/desk.py:DESK"
-
-
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    """A small wheel of this version of muarl."""
-    return small_wheel(tmp_path / "wheels")
