@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl_tools.publish.folder import RECORD, check_place, write_folder
+from muarl_tools.publish.folder import RECORD, Content, check_place, write_folder
 
-FILES = {"a.txt": "one", "deep/b.bin": b"\x00"}
+FILES: dict[str, Content] = {"a.txt": "one", "deep/b.bin": b"\x00"}
 
 
 def written(out: Path) -> dict[str, bytes]:

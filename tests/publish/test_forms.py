@@ -8,6 +8,7 @@ import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -54,10 +55,9 @@ def text(files: dict[str, Content], name: str) -> str:
     return found
 
 
-def front_matter(card: str) -> dict[str, object]:
+def front_matter(card: str) -> dict[str, Any]:
     _, matter, _ = card.split("---\n", 2)
-    found = yaml.safe_load(matter)
-    assert isinstance(found, dict)
+    found: dict[str, Any] = yaml.safe_load(matter)
     return found
 
 
@@ -71,7 +71,9 @@ def test_every_form_has_a_card_a_wheel_an_episode_and_code_that_parses(
     assert f"wheels/{it.wheel.name}" in files and {"LICENSE", "NOTICE"} <= files.keys()
     card = text(files, "README.md")
     for score in it.measured.scores:
-        assert f"| {score.agent} | {score.success:.1%} | {score.interval[0]:.1%} to" in card and f"| {score.n} |" in card
+        assert (
+            f"| {score.agent} | {score.success:.1%} | {score.interval[0]:.1%} to" in card and f"| {score.n} |" in card
+        )
     assert f"{len(it.measured.prompt.policy)} characters" in card and it.license in card
     assert all(tool["function"]["name"] in card for tool in it.measured.prompt.tools)
     assert re.search(r"\{[{%]|[%}]\}", card) is None and "\n\n\n" not in card
@@ -118,7 +120,7 @@ def test_a_data_set_has_a_row_for_each_task(
         monkeypatch.setattr(forms, "find_spec", lambda name: None)
     files = FORMS["hf-dataset"](bank)
     card = text(files, "README.md")
-    (config,) = front_matter(card)["configs"]  # type: ignore[misc]
+    (config,) = front_matter(card)["configs"]
     assert [part["split"] for part in config["data_files"]] == ["train", "validation", "test"]
     for part in config["data_files"]:
         content = files[part["path"]]

@@ -1,4 +1,4 @@
-"""A wheel that is small, and an environment of a person's own with files beside it, for tests of ``muarl env export``."""
+"""A small wheel, and an environment of a person's own with files beside it, for tests of ``muarl env export``."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def measured_elsewhere(
 ) -> MeasuredElsewhere:
     """Measure the environment of a reference to a file in another process, whose current folder is ``folder`` and whose
     hashes come from ``hash_seed``. ConfigError where it cannot be loaded or measured there."""
-    asked = {"path": [str(Path(p).absolute()) for p in sys.path], "reference": reference}
+    asked: dict[str, Any] = {"path": [str(Path(p).absolute()) for p in sys.path], "reference": reference}
     asked |= {"size": size, "tasks": tasks, "seed": seed}
     environ = {
         **os.environ,
