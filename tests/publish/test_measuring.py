@@ -10,15 +10,15 @@ import pytest
 from muarl.accounts.statistics import wilson
 from muarl.basics.errors import ConfigError
 from muarl.environments.registry import find
-from muarl_tools.publish.measuring import Measured, measure
+from muarl_tools.publish.measuring import EnvironmentFigures, measure
 
 
 @pytest.fixture(scope="module")
-def bank() -> Measured:
+def bank() -> EnvironmentFigures:
     return measure(find("bank-generated"), size=None, tasks=12, seed=0)
 
 
-def test_baselines_and_the_expert_are_measured_on_held_out_tasks(bank: Measured) -> None:
+def test_baselines_and_the_expert_are_measured_on_held_out_tasks(bank: EnvironmentFigures) -> None:
     assert bank.split == "test"
     assert [score.agent for score in bank.scores] == ["do nothing", "always transfer", "scripted expert"]
     for score in bank.scores:
@@ -27,16 +27,16 @@ def test_baselines_and_the_expert_are_measured_on_held_out_tasks(bank: Measured)
     assert bank.prompt.policy and bank.prompt.tools[0]["function"]["name"]
 
 
-def test_the_recorded_episode_is_one_that_the_expert_solves(bank: Measured) -> None:
+def test_the_recorded_episode_is_one_that_the_expert_solves(bank: EnvironmentFigures) -> None:
     episode = bank.episode
     assert episode.reward == 1.0 and episode.task.startswith("bank-generated:test:")
     assert {message["role"] for message in episode.messages} == {"assistant"}
     assert any("tool_calls" in message for message in episode.messages)
 
 
-def test_the_same_arguments_give_the_same_figures_and_they_survive_json(bank: Measured) -> None:
+def test_the_same_arguments_give_the_same_figures_and_they_survive_json(bank: EnvironmentFigures) -> None:
     again = measure(find("bank-generated"), size=None, tasks=12, seed=0)
-    assert again == bank == Measured.of_json(json.loads(json.dumps(asdict(bank))))
+    assert again == bank == EnvironmentFigures.of_json(json.loads(json.dumps(asdict(bank))))
 
 
 def test_a_greeting_before_the_conversation_is_not_repeated() -> None:

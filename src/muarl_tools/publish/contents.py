@@ -12,7 +12,7 @@ from muarl.basics.version import __version__
 from muarl.environments.environment import Environment
 from muarl_tools.publish.filling import filled
 from muarl_tools.publish.folder import WHEELS, Content
-from muarl_tools.publish.measuring import Measured
+from muarl_tools.publish.measuring import EnvironmentFigures
 from muarl_tools.publish.own_files import OwnFiles
 
 MUARLS = "apache-2.0"
@@ -47,7 +47,7 @@ class Contents:
     seed: int
     """The seed of generated tasks."""
 
-    measured: Measured
+    measured: EnvironmentFigures
     """The figures of its card, and the episode of its smoke test."""
 
     license: str

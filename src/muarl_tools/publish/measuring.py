@@ -26,7 +26,7 @@ TRIED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class AgentScore:
     """The success of one scripted agent."""
 
     agent: str
@@ -43,7 +43,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class AgentPrompt:
     """What the agent is told and may call, of the first measured task."""
 
     policy: str
@@ -74,29 +74,29 @@ class RecordedEpisode:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class EnvironmentFigures:
     """All that is measured of an environment."""
 
     split: str
     """The split that the tasks are of."""
 
-    scores: Sequence[Score]
+    scores: Sequence[AgentScore]
     """The baselines, then the expert where there is one."""
 
-    prompt: Prompt
+    prompt: AgentPrompt
     """What the agent is told."""
 
     episode: RecordedEpisode
     """The one to repeat."""
 
     @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Measured:
+    def of_json(cls, value: Mapping[str, Any]) -> EnvironmentFigures:
         """The same from ``dataclasses.asdict`` and JSON."""
-        scores = [Score(**{**score, "interval": tuple(score["interval"])}) for score in value["scores"]]
-        return cls(value["split"], scores, Prompt(**value["prompt"]), RecordedEpisode(**value["episode"]))
+        scores = [AgentScore(**{**score, "interval": tuple(score["interval"])}) for score in value["scores"]]
+        return cls(value["split"], scores, AgentPrompt(**value["prompt"]), RecordedEpisode(**value["episode"]))
 
 
-def measure(environment: Environment, *, size: str | None, tasks: int, seed: int) -> Measured:
+def measure(environment: Environment, *, size: str | None, tasks: int, seed: int) -> EnvironmentFigures:
     """Play ``tasks`` tasks of the split test (or the last one) with each scripted agent.
 
     ConfigError for an environment without a rule-based user, or whose tasks need a judge: nobody could play them
@@ -114,7 +114,7 @@ def measure(environment: Environment, *, size: str | None, tasks: int, seed: int
         agents["scripted expert"] = ExpertAgent(ErrorProfile(), make=environment.expert)
     scores, episode = asyncio.run(_played(environment, agents, chosen, size, seed))
     tools = [spec.to_openai() for spec in place.tools(chosen[0])]
-    return Measured(split, scores, Prompt(place.system_prompt(chosen[0]), tools), episode)
+    return EnvironmentFigures(split, scores, AgentPrompt(place.system_prompt(chosen[0]), tools), episode)
 
 
 def _check(environment: Environment, split: str, tasks: Sequence[Task]) -> None:
@@ -130,7 +130,7 @@ def _check(environment: Environment, split: str, tasks: Sequence[Task]) -> None:
 
 async def _played(
     environment: Environment, agents: Mapping[str, Agent], tasks: Sequence[Task], size: str | None, seed: int
-) -> tuple[list[Score], RecordedEpisode]:
+) -> tuple[list[AgentScore], RecordedEpisode]:
     scores = []
     for name, agent in agents.items():
         report = await evaluate(environment, agent, tasks, size=size, seed=seed)
@@ -138,14 +138,14 @@ async def _played(
     return scores, await _recorded(environment, agents.get("scripted expert"), tasks)
 
 
-def _score(environment: Environment, agent: str, report: EvaluationReport) -> Score:
+def _score(environment: Environment, agent: str, report: EvaluationReport) -> AgentScore:
     if report.excluded:
         raise DataError(
             f"{environment.name}: {report.excluded} of {report.episodes + report.excluded} conversations of the agent "
             f"{agent!r} broke off, so that nothing is measured: muarl domains check says why"
         )
     success = report.success
-    return Score(agent, success.value, (success.interval[0], success.interval[1]), success.n)
+    return AgentScore(agent, success.value, (success.interval[0], success.interval[1]), success.n)
 
 
 async def _recorded(environment: Environment, expert: Agent | None, tasks: Sequence[Task]) -> RecordedEpisode:

@@ -17,7 +17,7 @@ import muarl_tools
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_reference
-from muarl_tools.publish.measuring import Measured, measure
+from muarl_tools.publish.measuring import EnvironmentFigures, measure
 
 CODE = "from muarl_tools.publish.other_process import answer; answer()"
 DEADLINE = 3600.0
@@ -30,7 +30,7 @@ SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/lib", "/lib64", "/usr/lib", "/usr/l
 class MeasuredElsewhere:
     """What another process measured, and what it needed for it."""
 
-    measured: Measured
+    measured: EnvironmentFigures
     """The figures."""
 
     read: frozenset[Path]
@@ -68,7 +68,7 @@ def measured_elsewhere(
     if "error" in told:
         raise ConfigError(told["error"])
     modules = {name: Path(file) for name, file in told["modules"].items()}
-    return MeasuredElsewhere(Measured.of_json(told["measured"]), frozenset(map(Path, told["read"])), modules)
+    return MeasuredElsewhere(EnvironmentFigures.of_json(told["measured"]), frozenset(map(Path, told["read"])), modules)
 
 
 def answer() -> None:

@@ -13,7 +13,7 @@ from muarl.environments.registry import canonical, find, is_reference
 from muarl_tools.publish.contents import CODE, MUARLS, Contents, package_name
 from muarl_tools.publish.folder import WHEELS, Content, check_place, write_folder
 from muarl_tools.publish.forms import FORMS
-from muarl_tools.publish.measuring import Measured, measure
+from muarl_tools.publish.measuring import EnvironmentFigures, measure
 from muarl_tools.publish.other_process import measured_elsewhere
 from muarl_tools.publish.own_files import OwnFiles, check_publishable, needed_files
 from muarl_tools.publish.vendored_wheel import find_wheel
@@ -87,7 +87,7 @@ def publish(request: PublishRequest) -> tuple[Contents, Path]:
     return contents, out
 
 
-def _own(request: PublishRequest, size: str | None, scratch: Path) -> tuple[Measured, OwnFiles]:
+def _own(request: PublishRequest, size: str | None, scratch: Path) -> tuple[EnvironmentFigures, OwnFiles]:
     """Measure an environment of one's own where it lies, then a copy of the files that it needed there.
 
     ConfigError if the copy gives other figures: then it depends on something that is not copied.
