@@ -78,7 +78,7 @@ def test_verifiers_loads_and_plays_an_exported_folder(tmp_path: Path, monkeypatc
     name = "muarl-bank-generated"
     assert default_harness_id(name) == name
     config = taskset_config_type(name)(id=name, split="test", count=2)
-    assert config.environment == "bank-generated"  # type: ignore[attr-defined]
+    assert config.environment == "bank-generated"
     assert [task.data.address for task in taskset_class(name)(config).load()] == [
         "bank-generated:test:0", "bank-generated:test:1",
     ]  # fmt: skip
