@@ -19,7 +19,7 @@ from muarl_tools.publish import forms
 from muarl_tools.publish.contents import Contents
 from muarl_tools.publish.folder import Content
 from muarl_tools.publish.forms import FORMS
-from muarl_tools.publish.measuring import measure
+from muarl_tools.publish.measuring import EnvironmentFigures, measure
 from muarl_tools.publish.own_files import OwnFiles
 from support.publishing import small_wheel
 
@@ -133,6 +133,21 @@ def test_a_data_set_has_a_row_for_each_task(
             assert row["scenario"] == task.scenario and row["policy"] == bank.measured.prompt.policy
             assert json.loads(row["tools"]) == list(bank.measured.prompt.tools)
             assert [call["name"] for call in json.loads(row["actions"]) or ()] == [a.name for a in task.actions or ()]
+
+
+def test_a_data_set_of_fixed_tasks_has_their_splits_by_names_that_hubs_take(bank: Contents) -> None:
+    tasks = bank.environment.make_tasks("test", 3)
+    fixed = replace(bank.environment, name="fixed-bank", tasks={"held-out": tasks, "empty": []}, sizes=())
+    files = FORMS["hf-dataset"](
+        replace(bank, environment=fixed, size=None, tasks=2, measured=figures(bank, "held-out"))
+    )
+    assert [name.partition(".")[0] for name in files if name.startswith("data/")] == ["data/held_out"]
+    card = text(files, "README.md")
+    assert "held-out (3 tasks), empty (0 tasks)" in card and "- `held_out`: 2 tasks" in card and "| size |" not in card
+
+
+def figures(bank: Contents, split: str) -> EnvironmentFigures:
+    return replace(bank.measured, split=split)
 
 
 def rows_of(content: bytes, folder: Path) -> list[dict[str, str]]:

@@ -43,6 +43,13 @@ def test_files_outside_of_the_folder_are_refused(reference: str, elsewhere: Meas
         needed_files(reference, more)
 
 
+def test_hidden_files_are_refused(reference: str, elsewhere: MeasuredElsewhere) -> None:
+    folder = Path(reference.rpartition(":")[0]).parent
+    for hidden in (".env", ".secrets/key.txt"):
+        with pytest.raises(ConfigError, match=f"reads {hidden} in .*, a hidden file"):
+            needed_files(reference, replace(elsewhere, read=elsewhere.read | {folder / hidden}))
+
+
 def test_packages_that_it_imports_are_required(
     reference: str, elsewhere: MeasuredElsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ import muarl_tools
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_reference
+from muarl_tools.checks.environment.other_process import fingerprint
 from muarl_tools.publish.measuring import EnvironmentFigures, measure
 
 CODE = "from muarl_tools.publish.other_process import answer; answer()"
@@ -32,6 +33,9 @@ class MeasuredElsewhere:
 
     measured: EnvironmentFigures
     """The figures."""
+
+    tasks: Sequence[str]
+    """The fingerprints of the tasks that were played."""
 
     read: frozenset[Path]
     """Files that it read, besides Python's and those of installed packages."""
@@ -68,7 +72,8 @@ def measured_elsewhere(
     if "error" in told:
         raise ConfigError(told["error"])
     modules = {name: Path(file) for name, file in told["modules"].items()}
-    return MeasuredElsewhere(EnvironmentFigures.of_json(told["measured"]), frozenset(map(Path, told["read"])), modules)
+    measured, read = EnvironmentFigures.of_json(told["measured"]), frozenset(map(Path, told["read"]))
+    return MeasuredElsewhere(measured, told["tasks"], read, modules)
 
 
 def answer() -> None:
@@ -80,6 +85,7 @@ def answer() -> None:
     try:
         environment = load_reference(asked["reference"])
         measured = measure(environment, size=asked["size"], tasks=asked["tasks"], seed=asked["seed"])
+        played = environment.make_tasks(measured.split, asked["tasks"], size=asked["size"], seed=asked["seed"])
         _look_at_all(environment)
     except MuarlError as problem:
         sys.stdout.write("\n" + json.dumps({"error": str(problem)}) + "\n")
@@ -88,6 +94,7 @@ def answer() -> None:
     modules = {n: str(p) for n, m in list(sys.modules.items()) if (p := _file_of(m)) and not _below(p, installed)}
     read = sorted(str(p) for p in reads.files() if not _below(p, installed))
     told: dict[str, Any] = {"measured": asdict(measured), "read": read, "modules": modules}
+    told["tasks"] = [fingerprint(task) for task in played]
     sys.stdout.write("\n" + json.dumps(told) + "\n")
 
 

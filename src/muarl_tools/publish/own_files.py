@@ -80,7 +80,7 @@ def check_publishable(environment: Environment, named: str, size: str | None) ->
 def needed_files(reference: str, elsewhere: MeasuredElsewhere) -> OwnFiles:
     """The files that the environment of a reference takes along: modules, and what it read when it was measured.
 
-    ConfigError names what lies outside of its folder.
+    ConfigError names what lies outside of its folder, or is hidden in it.
     """
     place, _, name = canonical(reference).rpartition(":")
     file = Path(place)
@@ -93,6 +93,12 @@ def needed_files(reference: str, elsewhere: MeasuredElsewhere) -> OwnFiles:
             "name it relative to the module"
         )
     files = {path.relative_to(folder).as_posix(): path for path in sorted(wanted)}
+    hidden = next((name for name in files if any(part.startswith(".") for part in name.split("/"))), None)
+    if hidden is not None:
+        raise ConfigError(
+            f"{reference} reads {hidden} in {folder}, a hidden file: such files often hold keys, so that they are not "
+            "copied. Give it another name if it may be published, else let the code do without it"
+        )
     own = {module.partition(".")[0] for module in elsewhere.modules} | {file.stem}
     code = [path for path in files.values() if path.suffix == ".py"]
     return OwnFiles(file.name, name, files, _packages(code, own), _left(folder, files))

@@ -90,7 +90,7 @@ def publish(request: PublishRequest) -> tuple[Contents, Path]:
 def _own(request: PublishRequest, size: str | None, scratch: Path) -> tuple[EnvironmentFigures, OwnFiles]:
     """Measure an environment of one's own where it lies, then a copy of the files that it needed there.
 
-    ConfigError if the copy gives other figures: then it depends on something that is not copied.
+    ConfigError if the copy gives other tasks or figures: then it depends on something that is not copied.
     """
     reference = canonical(request.name)
     asked: dict[str, Any] = {"size": size, "tasks": request.tasks, "seed": request.seed, "folder": scratch}
@@ -109,7 +109,7 @@ def _own(request: PublishRequest, size: str | None, scratch: Path) -> tuple[Envi
             f"{request.name}: a copy of its files cannot be played elsewhere ({problem}): let its code name files "
             "relative to itself, such as Path(__file__).parent"
         ) from None
-    if again.measured != first.measured:
+    if (again.measured, again.tasks) != (first.measured, first.tasks):
         raise ConfigError(
             f"{request.name}: a copy of its files gives other tasks or figures: muarl domains check {request.name} "
             "says what does not follow from the seed"
