@@ -23,11 +23,10 @@ def export(
     name: options.EnvironmentName,
     form: Annotated[
         Literal["openenv", "verifiers", "hf-dataset"],
-        typer.Option(
+        option(
             "--as",
-            help="openenv: a server for OpenEnv and Hugging Face Spaces. verifiers: a package for verifiers and "
-            "Prime's Environments Hub. hf-dataset: the tasks as a data set.",
-            show_default=False,
+            "openenv: a server for OpenEnv and Hugging Face Spaces. verifiers: a package for verifiers and Prime's "
+            "Environments Hub. hf-dataset: the tasks as a data set.",
         ),
     ],
     out: Annotated[Path | None, option("--out", "a new folder. Default: one here, named after both.")] = None,
