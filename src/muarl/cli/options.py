@@ -50,6 +50,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "--max-tokens": ("Token budget over all models.",),
     "--price": ("MODEL=IN/OUT: dollars for a million prompt and completion tokens (repeatable).",),
     # what comes out
+    "--as": ("The form to write.",),
     "--out": ("Where to write:", "-o"),
     "--json": ("Print JSON, for programs.",),
     "--page": ("Write an HTML page to this file.",),

@@ -117,11 +117,15 @@ class Domain:
         return self._policy_text
 
     @property
+    def declared_database(self) -> Any:
+        """The database as its author gave it: tables, a Path, a ``SqlDatabase``; nothing is opened."""
+        return self._given_database if self._given_database is not None else type(self).database
+
+    @property
     def base(self) -> Database:
         """The domain's own database, which worlds of tasks without one share."""
         if self._base is None:
-            source = self._given_database if self._given_database is not None else type(self).database
-            self._base = as_database(source, type(self))
+            self._base = as_database(self.declared_database, type(self))
         return self._base
 
     def toolkit(self, requestor: Requestor) -> Domain | None:

@@ -1,4 +1,4 @@
-"""``muarl env``: environments for trainers in other processes."""
+"""``muarl env``: environments for trainers in other processes (``serve``), and for hubs (``env_export``)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from muarl.cli.command import WORLDS, Subcommand
 from muarl.cli.named import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
+from muarl_tools.commands.env_export import export
 from muarl_tools.commands.serving import tell_ready
 
 if TYPE_CHECKING:
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
 env = typer.Typer(
     no_args_is_help=True, help="Environments, with users and rewards, for other trainers.", rich_markup_mode="rich"
 )
-
-
-@env.callback()
-def _group() -> None:
-    """A group of its own, though it has one command so far."""
+env.command("export")(export)
 
 
 @env.command("serve")

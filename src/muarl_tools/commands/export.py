@@ -27,10 +27,11 @@ def export(
     source: Annotated[str, typer.Argument(help="A run, a checkpoint folder, or `base`.", show_default=False)],
     form: Annotated[
         str,
-        typer.Option(
+        option(
             "--as",
-            help="hf: a checkpoint as a Hugging Face folder for other servers and trainers. messages, rows, atif, "
-            "tau2, csv, parquet: the episodes of a run.",
+            "hf: a checkpoint as a Hugging Face folder for other servers and trainers. messages, rows, atif, tau2, "
+            "csv, parquet: the episodes of a run.",
+            show_default=True,
         ),
     ] = "hf",
     out: Annotated[

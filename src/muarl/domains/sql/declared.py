@@ -59,7 +59,7 @@ class SqlDatabase:
         try:
             store = self._store(where, beside)
             there = tables_of(store)
-            names = chosen_tables(self.tables, there, where) if self._in_file else list(there)
+            names = chosen_tables(self.tables, there, where) if self.in_file else list(there)
             tables = {name: SqlTable(store, schema_of(store, name)) for name in names}
         except InfrastructureError as problem:
             raise DataError(str(problem)) from None
@@ -73,12 +73,13 @@ class SqlDatabase:
         )
 
     @property
-    def _in_file(self) -> bool:
+    def in_file(self) -> bool:
+        """Whether it is a SQLite file, rather than a server's."""
         return isinstance(self.source, Path) or self.source.startswith(_FILE)
 
     def _store(self, where: str, beside: Callable[[Path], Path]) -> SqliteStore:
         if isinstance(self.source, Path):
             return open_file(beside(self.source.expanduser()), where)
-        if self._in_file:
+        if self.in_file:
             return open_file(beside(Path(unquote(self.source.removeprefix(_FILE).partition("?")[0]))), where)
         return copied(self.source, tuple(self.tables), where)
