@@ -4,7 +4,7 @@ muarl quickstart --config quickstart-easy
 python docs/take_screenshots.py runs/quickstart-easy
 
 Writes docs/images/view-overview.png, view-episode.png and report-head.png. The episode is the shortest of the last
-evaluation that succeeded and changed the database, or the one that --episode names.
+evaluation that succeeded, changed the database and broke no rule, or the one that --episode names.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muarl.accounts.metrics import without_violation
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.environments.audit_rules import RulesOfRuns
 from muarl.environments.recorded import replay_recorded
@@ -62,11 +63,12 @@ def browser() -> str:
 
 
 def worth_showing(episodes: Sequence[Episode]) -> Episode:
-    """The shortest episode that succeeded and whose agent changed something. DataError if there is none."""
+    """The shortest episode that succeeded and whose agent changed something, without breaking a rule if there is one
+    such. DataError if nothing succeeded so."""
     good = [e for e in episodes if e.reward == 1 and e.verdict is not None and e.verdict.audit.get("writes", 0) > 0]
     if not good:
         raise DataError(f"{EVALUATION}: no episode succeeded and changed the database; name one by --episode")
-    return min(good, key=lambda e: (len(e.messages), e.id))
+    return min(good, key=lambda e: (not without_violation(e), len(e.messages), e.id))
 
 
 def after(index: sqlite3.Connection) -> list[IndexedEpisode]:
@@ -117,7 +119,7 @@ def take_all(run: Path, images: Path, episode: str | None = None) -> list[Path]:
         wanted = (
             Screenshot("view-overview.png", overview, 1280, 900),
             Screenshot(
-                "view-episode.png", f"{server.where.url}{episode_at(viewed, row.key).address}?{token}", 1000, 1500
+                "view-episode.png", f"{server.where.url}{episode_at(viewed, row.key).address}?{token}", 1000, 1700
             ),
             Screenshot("report-head.png", folder.report.absolute().as_uri(), 1000, 900),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from muarl.accounts.metrics import VIOLATIONS
 from muarl.basics.errors import ConfigError, DataError
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
@@ -24,19 +25,22 @@ def script(repository: Path) -> Any:
     return module_of(repository / "docs" / "take_screenshots.py")
 
 
-def episode(name: str, reward: float, writes: int, turns: int) -> Episode:
+def episode(name: str, reward: float, writes: int, turns: int, violations: int = 0) -> Episode:
     said = [Turn(Message("user", "hello")) for _ in range(turns)]
-    return Episode(name, "t", "d", said, StopReason.USER_STOP, verdict=Verdict(reward, audit={"writes": writes}))
+    audit = {"writes": writes, VIOLATIONS: violations}
+    return Episode(name, "t", "d", said, StopReason.USER_STOP, verdict=Verdict(reward, audit=audit))
 
 
-def test_the_shortest_success_that_changed_something_is_shown(script: Any) -> None:
+def test_the_shortest_success_that_changed_something_and_broke_no_rule_is_shown(script: Any) -> None:
     episodes = [
         episode("failed", 0.0, 1, 2),
         episode("only asked", 1.0, 0, 2),
         episode("long", 1.0, 2, 9),
         episode("short", 1.0, 1, 4),
+        episode("broke a rule", 1.0, 1, 2, violations=1),
     ]
     assert script.worth_showing(episodes).id == "short"
+    assert script.worth_showing(episodes[-1:]).id == "broke a rule", "better than none"
     with pytest.raises(DataError, match="name one by --episode"):
         script.worth_showing(episodes[:2])
 
@@ -68,5 +72,5 @@ def test_a_run_gives_three_images(repository: Path, tmp_path: Path) -> None:
     take = [sys.executable, str(repository / "docs" / "take_screenshots.py"), "--images", str(images)]
     subprocess.run([*take, str(tmp_path / "runs" / "quickstart-easy")], check=True, timeout=600)
     sizes = {p.name: struct.unpack(">II", p.read_bytes()[16:24]) for p in images.iterdir()}
-    assert sizes == {"view-overview.png": (1280, 900), "view-episode.png": (1000, 1500), "report-head.png": (1000, 900)}
+    assert sizes == {"view-overview.png": (1280, 900), "view-episode.png": (1000, 1700), "report-head.png": (1000, 900)}
     assert all(p.stat().st_size > 10_000 for p in images.iterdir()), "not an empty page"
