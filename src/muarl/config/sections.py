@@ -21,7 +21,7 @@ from pydantic import (
 
 from muarl.basics.errors import ConfigError
 from muarl.chat_formats.families import NAMES, EarlierThoughts, ToolText
-from muarl.config.keeping import BudgetConfig, CheckpointsConfig, WandbConfig
+from muarl.config.keeping import BudgetConfig, CheckpointsConfig, TrackioConfig, WandbConfig
 from muarl.config.mixing import as_sections, as_written
 from muarl.config.rl import RlConfig
 from muarl.config.rollout import RetrievalConfig, RolloutConfig
@@ -299,6 +299,7 @@ class RunConfig(Section):
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     eval: EvalConfig = Field(default_factory=EvalConfig)
     wandb: WandbConfig = Field(default_factory=WandbConfig)
+    trackio: TrackioConfig = Field(default_factory=TrackioConfig)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,5 +1,5 @@
-"""Where a run's figures go: metrics.jsonl always, TensorBoard where it is installed, Weights & Biases where wanted (an
-extra, which is imported only when a run logs to it).
+"""Where a run's figures go: metrics.jsonl always, TensorBoard where it is installed, Weights & Biases (an extra, which
+is imported only when a run logs to it) and Trackio (trackio_logger.py) where wanted.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from muarl.basics.extras import is_installed, require
 from muarl.basics.files import append_bytes, write_json
 from muarl.basics.untrusted import read_json_object
 from muarl.observe.rundir import RunDirectory, without_secrets
+from muarl.observe.trackio_logger import TrackioLogger, TrackioSettings
 
 ID_FILE = "wandb.json"
 """Where a run folder keeps the run's id, project and entity at the service, so that a resumed run continues there."""
@@ -223,10 +224,15 @@ class CompositeLogger:
 
 
 def make_logger(
-    run: RunDirectory, *, wandb: WandbSettings | None = None, config: Mapping[str, Any] | None = None
+    run: RunDirectory,
+    *,
+    wandb: WandbSettings | None = None,
+    trackio: TrackioSettings | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> CompositeLogger:
-    """A run's logger: metrics.jsonl, TensorBoard where it is installed and, with ``wandb``, Weights & Biases, which is
-    shown ``config`` with its secrets masked. ConfigError if wandb is wanted and not installed."""
+    """A run's logger: metrics.jsonl, TensorBoard where it is installed and, with ``wandb`` and ``trackio``, Weights &
+    Biases and Trackio, which are shown ``config`` with its secrets masked. ConfigError if one of them is wanted and not
+    installed."""
     others: list[MetricLogger] = []
     if is_installed("tensorboard"):
         try:
@@ -236,4 +242,6 @@ def make_logger(
             log.warning("No TensorBoard events: %s. metrics.jsonl has all metrics.", problem)
     if wandb is not None:
         others.append(WandbLogger(wandb, run.name, run.path, without_secrets(config or {})))
+    if trackio is not None:
+        others.append(TrackioLogger(trackio, run.name, run.path, without_secrets(config or {})))
     return CompositeLogger(JsonlLogger(run), *others)

@@ -26,7 +26,7 @@ MAY_CHANGE = (
     "threads", "rollout.concurrency", "eval.concurrency", "coldstart.concurrency", "rl.patience",
     "rl.asynchrony", "rl.staleness",
     "checkpoints", "rl.checkpoint_every", "sft.checkpoint_every", "base.checkpoint_every", "rl.eval_every",
-    "rl.save_episodes", "rl.stop_on", "wandb", "model.device", "engine", "learner", "cluster",
+    "rl.save_episodes", "rl.stop_on", "wandb", "trackio", "model.device", "engine", "learner", "cluster",
 )  # fmt: skip
 """Settings, or whole sections, that any resumed run may change: what it may spend, its pace, what it keeps and logs,
 and the machines that it works on."""

@@ -18,7 +18,7 @@ from muarl.backends.engines import Backend, joined_backend
 from muarl.basics.errors import InfrastructureError
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.system import usable_cores
-from muarl.config.keeping import WandbConfig
+from muarl.config.keeping import TrackioConfig, WandbConfig
 from muarl.config.sections import RunConfig
 from muarl.config.trust import remember, to_approve
 from muarl.environments.places import Places
@@ -94,7 +94,7 @@ def open_context(
         folder = stack.enter_context(open_run(config, command))
         progress = stack.enter_context(Progress())
         logger = (
-            stack.enter_context(open_logger(config.wandb, folder, config.model_dump(mode="json")))
+            stack.enter_context(open_logger(config.wandb, config.trackio, folder, config.model_dump(mode="json")))
             if logs
             else JsonlLogger(folder)
         )
@@ -119,6 +119,10 @@ def prepare(config: RunConfig, *, models: bool = True) -> None:
         from muarl.observe.loggers import check_wandb
 
         check_wandb()
+    if config.trackio.enabled:
+        from muarl.observe.trackio_logger import check_trackio
+
+        check_trackio()
     random.seed(config.seed)
     if models:
         import torch
@@ -163,14 +167,20 @@ def keep_own_rules(run: RunDirectory, places: Places) -> None:
 
 
 @contextmanager
-def open_logger(wandb: WandbConfig, run: RunDirectory, settings: Mapping[str, Any]) -> Iterator[MetricLogger]:
+def open_logger(
+    wandb: WandbConfig, trackio: TrackioConfig, run: RunDirectory, settings: Mapping[str, Any]
+) -> Iterator[MetricLogger]:
     """The run's metric logger, closed (and so flushed) however the run ends. ``settings``: the run's configuration."""
-    chosen = None
+    to_wandb, to_trackio = None, None
     if wandb.enabled:
         from muarl.observe.loggers import WandbSettings
 
-        chosen = WandbSettings(**wandb.model_dump(exclude={"enabled"}))
-    logger = make_logger(run, wandb=chosen, config=settings)
+        to_wandb = WandbSettings(**wandb.model_dump(exclude={"enabled"}))
+    if trackio.enabled:
+        from muarl.observe.trackio_logger import TrackioSettings
+
+        to_trackio = TrackioSettings(**trackio.model_dump(exclude={"enabled"}))
+    logger = make_logger(run, wandb=to_wandb, trackio=to_trackio, config=settings)
     try:
         yield logger
     finally:

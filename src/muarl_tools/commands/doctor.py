@@ -31,6 +31,7 @@ EXTRAS = {
     "vllm": "generation on GPUs",
     "mcp": "MCP tool servers",
     "wandb": "a metrics logger",
+    "trackio": "a metrics logger",
 }
 ENDPOINT_VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
 SECONDS = 2.0
