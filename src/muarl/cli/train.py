@@ -27,6 +27,7 @@ COMMANDS = {
     "sft": "sft",
     "user_model": "sft-user",
     "user_fidelity": "sft-user",
+    "user_rl": "train-user",
     "rl": "train",
     "evaluate": "eval",
     "coldstart": "coldstart",
