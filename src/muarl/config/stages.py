@@ -247,10 +247,10 @@ class UserRlConfig(Section):
     @classmethod
     def _is_here(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and value.startswith("endpoint:"):
-            what = "agent" if info.field_name == "agent" else "reference"
+            other = ", or expert" if info.field_name == "agent" else ""
             raise ValueError(
-                f"{value} is a model behind a server, and the {what} must be one whose weights stay the same from step "
-                "to step: give a run or a checkpoint folder" + (", or expert" if what == "agent" else "")
+                "must be a model whose weights stay the same from step to step (a run, a checkpoint "
+                f"folder{other}), not one behind a server"
             )
         return value
 

@@ -25,7 +25,7 @@ VOID = "user_left_scenario"
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class ScenarioBreach:
     """Where a user left its scenario."""
 
     rule: str
@@ -49,7 +49,7 @@ def breaches(
     check: MessageCheck | None,
     rules: Collection[str] = GUARDED,
     user_tools: Sequence[ToolSpec] = (),
-) -> tuple[Breach, ...]:
+) -> tuple[ScenarioBreach, ...]:
     """Where the user of a finished conversation left its scenario, in order; empty if it did not.
 
     ``check``: of the task's goal, fresh; None where the task has none. ``rules``: those of the guard that count.
@@ -57,11 +57,11 @@ def breaches(
     """
     found = [*_off_goal(messages, check)] if check is not None else []
     errors = find_all(task, messages, user_tools=user_tools)
-    found += [Breach(error.rule, error.turn, error.detail) for error in errors if error.rule in rules]
+    found += [ScenarioBreach(error.rule, error.turn, error.detail) for error in errors if error.rule in rules]
     return tuple(sorted(found, key=lambda breach: (breach.message, breach.rule)))
 
 
-def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[Breach]:
+def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[ScenarioBreach]:
     """What the check finds; it hears and is told the same, in the same order, as when it is asked beforehand."""
     found = []
     for index, message in enumerate(messages):
@@ -72,7 +72,7 @@ def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[Breach]:
             check.hears(text)
             continue
         if (problem := check.problem(text)) is not None:
-            found.append(Breach(GOAL, index, problem))
+            found.append(ScenarioBreach(GOAL, index, problem))
         check.said(text)
     return found
 
