@@ -44,14 +44,19 @@ def settings(base_run: Path, tmp_path: Path) -> Callable[..., Any]:
 
 
 class Lenient:
-    """A check of goals that a model which has hardly learned to speak may pass: only long messages breach it."""
+    """A check of goals that half the users of a model pass which has hardly learned to speak: it looks at the first
+    message alone."""
+
+    def __init__(self) -> None:
+        self.spoken = False
 
     def hears(self, text: str) -> None: ...
 
-    def said(self, text: str) -> None: ...
+    def said(self, text: str) -> None:
+        self.spoken = True
 
     def problem(self, text: str) -> str | None:
-        return "says too much" if len(text) > 60 else None
+        return "is odd" if not self.spoken and sum(map(ord, text)) % 2 else None
 
 
 @pytest.fixture
@@ -173,7 +178,7 @@ def test_steps_change_the_weights_and_a_resumed_run_is_the_same_id_for_id(
 
     mend = at_call(monkeypatch, TorchLearner, "policy_step", 3, ctrl_c)
     with pytest.raises(KeyboardInterrupt):
-        user_rl.run(settings("name=cut"))
+        user_rl.run(settings("name=cut", "rl.checkpoint_every=2"))
     mend()
     cut = whole.parent / "cut"
     assert checkpoint_folder(str(cut)).name == "step-000002"
@@ -240,3 +245,11 @@ def test_the_interval_of_a_difference_is_newcombes() -> None:
 def _of(valid: int, success: int) -> dict[str, float]:
     names = ("excluded", "void", "agent_fails", "violating", "cut", "user_messages", "words")
     return {"episodes": valid, "valid": valid, "success": success, **dict.fromkeys(names, 0.0)}
+
+
+def test_where_every_user_is_void_nothing_is_said_of_the_agent() -> None:
+    told = verdict(measured(20, 40, 0), measured(200, 0, 0))
+    assert told[0].startswith("The user is void in 100.0%")
+    assert told[1] == "The agent ends wrong: cannot be told, since there was no such conversation after."
+    row = next(line for line in report(measured(20, 40, 0), measured(200, 0, 0)).splitlines() if "agent ends" in line)
+    assert row.startswith("| the agent | agent ends wrong | 22.2% (") and row.endswith(" | none of 0 | – |")

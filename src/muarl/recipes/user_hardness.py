@@ -140,7 +140,8 @@ def report(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[
     for who, title in ROWS.items():
         for key, what in SHARES.items() if who in before and who in after else ():
             change, (low, high) = difference(before[who][key], after[who][key])
-            moved = f"{_points(change)} ({_points(low)} to {_points(high)})"
+            both = before[who][key]["n"] and after[who][key]["n"]
+            moved = f"{_points(change)} ({_points(low)} to {_points(high)})" if both else "–"
             rows.append((title, what, _share(before[who][key]), _share(after[who][key]), moved))
     head = ("user with", "share of conversations", "before", "after", "change in points")
     return to_markdown(table(head, rows, words=2, title="The user model on held-out tasks"))
@@ -165,6 +166,8 @@ def verdict(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping
 
 
 def _told(what: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    if not was["n"] or not now["n"]:
+        return f"{what}: cannot be told, since there was no such conversation {'after' if was['n'] else 'before'}."
     change, (low, high) = difference(was, now)
     shown = f"{what} in {_share(now)} of {now['n']} conversations, before {_share(was)} of {was['n']}"
     if low > 0 or high < 0:
@@ -173,6 +176,8 @@ def _told(what: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _share(share: Mapping[str, Any]) -> str:
+    if not share["n"]:
+        return "none of 0"
     low, high = share["interval"]
     return f"{100 * share['value']:.1f}% ({100 * low:.1f} to {100 * high:.1f})"
 
