@@ -185,7 +185,7 @@ def test_steps_change_the_weights_and_a_resumed_run_is_the_same_id_for_id(
     resumed = user_rl.run(load_config(cut / "config.yaml", [f"resume={cut}"]))
     assert resumed == cut and rows(cut) == found
     for step in range(3):
-        first, again = (RunDirectory.at(run).read_episodes(f"train-{step:04d}") for run in (whole, cut))
+        first, again = (RunDirectory.at(run).read_episodes(f"user-{step:04d}") for run in (whole, cut))
         assert first and [(e.id, e.tokens) for e in first] == [(e.id, e.tokens) for e in again]
     weights = load_policy(checkpoint_folder(str(cut))).model.parameters()
     assert all(torch.equal(a, b) for a, b in zip(trained.model.parameters(), weights, strict=True))

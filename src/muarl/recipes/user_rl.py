@@ -51,6 +51,9 @@ from muarl.users.sampled import MakeCheck, SampledUserFactory
 
 HELD_OUT = "held_out"
 """The phase of the measurements' rows of figures: step 0 is before the training, step 1 after it."""
+EPISODES = "user-"
+"""How the files of steps' episodes begin. Their tokens are the user's, so they are none of an agent's ``train-NNNN``,
+which ``rl.replay`` would learn from."""
 SHOWN: tuple[str, ...] = ("void", "agent_fails")
 """A step's figures that the progress display has."""
 ROUNDS = 2
@@ -270,7 +273,7 @@ def _first(checkpoint: Mapping[str, Any], steps: int) -> int:
 
 def _is_later(name: str, first: int) -> bool:
     """Whether a file of episodes is of a step from ``first`` on, or of the measurement after the training."""
-    number = name.removeprefix("train-")
+    number = name.removeprefix(EPISODES)
     return int(number) >= first if number.isdecimal() else name.startswith("held-out-after-")
 
 
@@ -278,9 +281,9 @@ def _keep_episodes(context: RunContext, rl: RlConfig, step: int, groups: Sequenc
     """Keep a step's episodes, from the user's side, as ``rl.save_episodes`` says. ``due``: it has a checkpoint."""
     episodes = [episode for group in groups for episode in group.episodes]
     if rl.save_episodes == "all":
-        context.folder.write_episodes(f"train-{step:04d}", episodes)
+        context.folder.write_episodes(f"{EPISODES}{step:04d}", episodes)
     elif rl.save_episodes == "some" and (due or step == 0):
-        context.folder.write_episodes(f"train-{step:04d}", episodes[:SAVED_EPISODES])
+        context.folder.write_episodes(f"{EPISODES}{step:04d}", episodes[:SAVED_EPISODES])
 
 
 def _measured(
