@@ -21,7 +21,7 @@ from muarl.environments.registry import find
 from muarl.learning.advantages import group_advantages
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall
-from muarl.users.constraints import GOAL, breaches, void_rewards
+from muarl.users.constraints import GOAL, MARKUP, breaches, void_rewards
 from muarl.users.sampled import SampledUserFactory
 from support.toy_shop import Toy, toy_task
 
@@ -79,6 +79,14 @@ def test_a_user_that_stays_within_its_scenario_is_not_void() -> None:
 )
 def test_a_user_that_denies_or_drops_its_request_is_void_where_it_does(said: tuple[str, ...], where: int) -> None:
     assert (GOAL, where) in found(*said)
+
+
+@pytest.mark.parametrize(
+    "last", ["No, thanks. ###STOPSTOP###", "Thanks. STOP", "No. ## bye", 'It ", "reason": ".', "Bye. <|im_end|>"]
+)
+def test_pieces_of_markers_and_data_are_void(last: str) -> None:
+    said = (*HONEST, PROPOSAL, "Yes, please.", "It is done. Anything else?", last)
+    assert (MARKUP, 7) in found(*said)
 
 
 def test_the_rules_of_the_guard_count_those_that_are_named() -> None:

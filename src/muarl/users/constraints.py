@@ -2,24 +2,29 @@
 
 An agent fails easily with a user that says something untrue or talks nonsense, so a user model that is paid for the
 agent's failures would learn to do that. A conversation is therefore looked at once more when it is over, message by
-message: by the check of the task's goal that user models are sampled under (goal_check.py), and by the rules of the
-guard (guard.py). Whatever either finds makes the episode void (``void_rewards``).
+message: by the check of the task's goal that user models are sampled under (goal_check.py), by the rules of the guard
+(guard.py), and by one about markup (``MARKUP``). Whatever any finds makes the episode void (``void_rewards``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.tasks import Task
-from muarl.types.chat import Message, ToolSpec, visible_to_user
+from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 from muarl.user_errors.conduct import find_all
 from muarl.users.guard import GUARDED
 from muarl.users.sampled import MessageCheck
 
 GOAL = "goal"
 """The name of the goal's check among the rules of the guard."""
+MARKUP = "markup"
+"""The name of the rule against pieces of markers and of data, which nobody says. A broken stop word leaves an agent in
+a conversation that its user has ended, and was the first thing that a user model learned without this rule."""
+_MARKUP = re.compile(r'##|STOP|TRANSFER|OUT-OF-SCOPE|<\||\|>|"\s*[:,]\s*"')
 VOID = "user_left_scenario"
 """The tag of an episode whose user left its scenario: its breaches, as JSON."""
 
@@ -29,7 +34,7 @@ class ScenarioBreach:
     """Where a user left its scenario."""
 
     rule: str
-    """``GOAL``, or the name of a rule (``user_errors.conduct.RULES``)."""
+    """``GOAL``, ``MARKUP``, or the name of a rule (``user_errors.conduct.RULES``)."""
 
     message: int
     """Index of the user's message among the episode's messages."""
@@ -57,6 +62,7 @@ def breaches(
     """
     found = [*_off_goal(messages, check)] if check is not None else []
     errors = find_all(task, messages, user_tools=user_tools)
+    found += _markup(messages)
     found += [ScenarioBreach(error.rule, error.turn, error.detail) for error in errors if error.rule in rules]
     return tuple(sorted(found, key=lambda breach: (breach.message, breach.rule)))
 
@@ -74,6 +80,20 @@ def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[Scenario
         if (problem := check.problem(text)) is not None:
             found.append(ScenarioBreach(GOAL, index, problem))
         check.said(text)
+    return found
+
+
+def _markup(messages: Sequence[Message]) -> list[ScenarioBreach]:
+    """Messages of the user with pieces of markers or data in them, whole stop words aside."""
+    found = []
+    for index, message in enumerate(messages):
+        if message.role != "user":
+            continue
+        text = message.content or ""
+        for word in STOP_WORDS:
+            text = text.replace(word, " ")
+        if (piece := _MARKUP.search(text)) is not None:
+            found.append(ScenarioBreach(MARKUP, index, f"writes {piece.group()!r}"))
     return found
 
 
