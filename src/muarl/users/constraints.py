@@ -3,7 +3,7 @@
 An agent fails easily with a user that says something untrue or talks nonsense, so a user model that is paid for the
 agent's failures would learn to do that. A conversation is therefore looked at once more when it is over, message by
 message: by the check of the task's goal that user models are sampled under (goal_check.py), by the rules of the guard
-(guard.py), and by one about markup (``MARKUP``). Whatever any finds makes the episode void (``void_rewards``).
+(guard.py), and by two of its own (``MARKUP``, ``HIDES``). Whatever any finds makes the episode void (``void_rewards``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from muarl.domains.tasks import Task
 from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
@@ -25,8 +25,22 @@ MARKUP = "markup"
 """The name of the rule against pieces of markers and of data, which nobody says. A broken stop word leaves an agent in
 a conversation that its user has ended, and was the first thing that a user model learned without this rule."""
 _MARKUP = re.compile(r'##|STOP|TRANSFER|OUT-OF-SCOPE|<\||\|>|"\s*[:,]\s*"')
+HIDES = "hides_request"
+"""The name of the rule against a user that has said so many messages (``HIDDEN``) and none of its requests. An agent
+that cannot know what it is to do fails, and was to blame for nothing."""
+HIDDEN = 2
 VOID = "user_left_scenario"
 """The tag of an episode whose user left its scenario: its breaches, as JSON."""
+
+
+@runtime_checkable
+class KnowsRequests(Protocol):
+    """A check that follows which requests a user has spoken of."""
+
+    @property
+    def untold(self) -> bool:
+        """Whether it has not spoken of any yet."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,7 @@ class ScenarioBreach:
     """Where a user left its scenario."""
 
     rule: str
-    """``GOAL``, ``MARKUP``, or the name of a rule (``user_errors.conduct.RULES``)."""
+    """``GOAL``, ``MARKUP``, ``HIDES``, or the name of a rule (``user_errors.conduct.RULES``)."""
 
     message: int
     """Index of the user's message among the episode's messages."""
@@ -69,7 +83,7 @@ def breaches(
 
 def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[ScenarioBreach]:
     """What the check finds; it hears and is told the same, in the same order, as when it is asked beforehand."""
-    found = []
+    found, spoken = [], 0
     for index, message in enumerate(messages):
         if not visible_to_user([message]) or message.role not in ("user", "assistant"):
             continue
@@ -80,6 +94,9 @@ def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[Scenario
         if (problem := check.problem(text)) is not None:
             found.append(ScenarioBreach(GOAL, index, problem))
         check.said(text)
+        spoken += 1
+        if spoken == HIDDEN and isinstance(check, KnowsRequests) and check.untold:
+            found.append(ScenarioBreach(HIDES, index, f"has said {spoken} messages, and nothing of what it wants"))
     return found
 
 
