@@ -86,6 +86,7 @@ NEEDS = (
     ("quickstart", "muarl quickstart needs torch", "train"),
     ("sft", "muarl sft needs torch", "train"),
     ("sft-user", "muarl sft-user needs torch", "train"),
+    ("train-user --agent expert", "muarl train-user needs torch", "train"),
     ("base", "muarl base needs torch", "train"),
     ("eval --tasks 2 runs_dir=R", "muarl eval needs torch", "train"),
     ("chat base", "muarl chat needs", "train"),

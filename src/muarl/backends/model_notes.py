@@ -20,6 +20,8 @@ COLD_START = "cold_start"
 """The phase of the cold start's figures and checkpoints."""
 RL = "rl"
 """The same of reinforcement learning."""
+USER_RL = "user_rl"
+"""The same of a user model's."""
 OWN_LICENSE = "apache-2.0"
 FINE_TUNING = "supervised fine-tuning on demonstrations"
 
@@ -42,9 +44,10 @@ class NotedRun:
         return cls(config.model, config.rollout, config.domains, config.user, config.rl, config.seed)
 
     def notes(self, phases: Sequence[str], begins: Path | None = None) -> ModelNotes:
-        """The notes of a training run's checkpoints, of these ``phases`` of it (COLD_START, RL). ``begins``: the folder
-        that they begin with, where that may not be ``model.checkpoint`` but what an earlier stage of the run has
-        left."""
+        """The notes of a training run's checkpoints, of these ``phases`` of it (COLD_START, RL, USER_RL).
+
+        ``begins``: the folder that they begin with, where that may not be ``model.checkpoint`` but what an earlier
+        stage of the run has left."""
         model = self.model
         spec = model.checkpoint
         plain = ModelNotes(
@@ -64,6 +67,9 @@ class NotedRun:
             before = "" if begins is None or begins.resolve() == start.resolve() else f"{FINE_TUNING}, then "
             method = self.rl.method or "grpo"
             methods.append((RL, f"{before}reinforcement learning ({method}) against {_users(self.user)}"))
+        if USER_RL in phases:
+            method = self.rl.method or "grpo"
+            methods.append((USER_RL, f"reinforcement learning ({method}) as a user model, against a fixed agent"))
         return replace(
             plain,
             start=start,

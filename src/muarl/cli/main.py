@@ -19,7 +19,7 @@ from muarl.basics.errors import ConfigError, MuarlError, StoppedBySignError
 from muarl.basics.extras import missing_extra
 from muarl.basics.stopping import exit_code
 from muarl.basics.version import __version__
-from muarl.cli import chat, coldstart, generate, init, model, presets, runs, train
+from muarl.cli import chat, coldstart, generate, init, model, presets, runs, train, train_user
 from muarl.cli.command import MEASURE, TRAIN, WORLDS, Subcommand, brought
 from muarl.observe.terminal import echo, make_logs_visible, print_trace
 
@@ -158,6 +158,7 @@ OWN = {
     "sft": Subcommand(train.sft, TRAIN, 4),
     "sft-user": Subcommand(train.sft_user, TRAIN, 5),
     "train": Subcommand(train.train, TRAIN, 6),
+    "train-user": Subcommand(train_user.train_user, TRAIN, 5.5),
     "presets": Subcommand(presets.presets, TRAIN, 9),
     "chat": Subcommand(chat.chat, MEASURE, 13),
     "runs": Subcommand(runs.runs, MEASURE, 19),

@@ -27,6 +27,7 @@ COMMANDS = {
     "sft": "sft",
     "user_model": "sft-user",
     "user_fidelity": "sft-user",
+    "user_rl": "train-user",
     "rl": "train",
     "evaluate": "eval",
     "coldstart": "coldstart",
@@ -299,6 +300,10 @@ def _run_resolved(
         echo(dump_config(resolved), nl=False)
         if recipe in TRAINING:
             _say_what_would_run(resolved, recipe, assume)
+        elif recipe == "user_rl":
+            from muarl.runs.user_checks import check_user_rl
+
+            check_user_rl(resolved)
         elif recipe == "evaluate":
             from muarl.runs.checks import check_evaluation
             from muarl.runs.roles import Cast

@@ -45,7 +45,7 @@ from muarl.config.section import (
     Section,
     UserConfig,
 )
-from muarl.config.stages import BaseConfig, ColdstartConfig, ReproduceConfig, SftConfig
+from muarl.config.stages import BaseConfig, ColdstartConfig, ReproduceConfig, SftConfig, UserRlConfig
 from muarl.config.world import WorldConfig
 
 NAME = r"^\S(.*\S)?$"
@@ -292,6 +292,7 @@ class RunConfig(Section):
     sft: SftConfig = Field(default_factory=SftConfig)
     rollout: RolloutConfig = Field(default_factory=RolloutConfig)
     rl: RlConfig = Field(default_factory=RlConfig)
+    user_rl: UserRlConfig = Field(default_factory=UserRlConfig)
     checkpoints: CheckpointsConfig = Field(default_factory=CheckpointsConfig)
     budget: BudgetConfig = Field(default_factory=BudgetConfig)
     engine: EngineConfig = Field(default_factory=EngineConfig)

@@ -1,5 +1,5 @@
 """The sections of a run configuration about what comes before reinforcement learning: the base, the cold start and its
-synthesised conversations; and about ``muarl reproduce``.
+synthesised conversations), about that of user models, and about ``muarl reproduce``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import (
     Field,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -194,6 +196,55 @@ class SftConfig(Section):
     other_token_weight: Probability = Field(
         0.0, description="Loss weight of tokens that the agent did not write. Usually 0."
     )
+
+
+class UserRlConfig(Section):
+    """Reinforcement learning of a user model (`muarl train-user`). The model is `model.checkpoint`; steps, loss and
+    optimiser are in `rl`, the held-out tasks in `eval`."""
+
+    agent: str | None = Field(
+        None,
+        description="Whom the user talks with: a run or checkpoint of an agent, whose weights stay as they are, or "
+        "`expert`, the scripted one.",
+    )
+    agent_context: Positive = Field(2048, description="Longest episode of that checkpoint, in tokens.")
+    objective: Literal["hard", "likely"] = Field(
+        "hard",
+        description="`hard`: reward 1 where the agent ends wrong (the task failed, or the audit finds a violation), "
+        "else 0. `likely`: how near what the user says is to a reference user model.",
+    )
+    reference: str | None = Field(
+        None,
+        description="Under `likely`: a user model with the same tokenizer, such as one fine-tuned on logs of people; "
+        "null: the model that the run begins with.",
+    )
+    likeness: Literal["log_likelihood", "kl"] = Field(
+        "log_likelihood",
+        description="Under `likely`: `log_likelihood`, the reference's mean log-probability of the user's tokens, or "
+        "`kl`, the same less the user's own, which keeps its variety.",
+    )
+    void_margin: Annotated[float, Field(gt=0)] = Field(
+        1.0,
+        description="An episode in which the user leaves its scenario has a reward this far below the lowest of the "
+        "others in its group.",
+    )
+
+    @field_validator("agent", "reference")
+    @classmethod
+    def _is_here(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and value.startswith("endpoint:"):
+            other = ", or expert" if info.field_name == "agent" else ""
+            raise ValueError(
+                "must be a model whose weights stay the same from step to step (a run, a checkpoint "
+                f"folder{other}), not one behind a server"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _reference_is_used(self) -> UserRlConfig:
+        if self.objective == "hard" and self.reference is not None:
+            raise ValueError("reference: only objective likely has one; set objective=likely, or leave it out")
+        return self
 
 
 class BaseConfig(Section):

@@ -35,7 +35,7 @@ FILES = ("status.json", "summary.json", "metrics.jsonl")
 """A folder with one of them is a run."""
 EVALUATIONS = ("rl", "evaluation", "cold_start")
 """Blocks of summary.json with a success, the one that counts most first."""
-PHASES = {"rl": "rl", "cold_start": "sft", "base": "base"}
+PHASES = {"rl": "rl", "user_rl": "rl", "cold_start": "sft", "base": "base"}
 """Phases of training in metrics.jsonl, and the section of the configuration with their ``steps``; the last first."""
 SYNTHESIS = "coldstart "
 """What the phases of a cold start begin with; the scenario follows."""

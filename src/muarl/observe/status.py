@@ -20,7 +20,7 @@ RUNNING, FINISHED, INTERRUPTED, FAILED, KILLED = "running", "finished", "interru
 
 ENDED = "ended"
 
-RESUMABLE = ("quickstart", "base", "train", "sft", "sft-user", "eval", "coldstart")
+RESUMABLE = ("quickstart", "base", "train", "sft", "sft-user", "train-user", "eval", "coldstart")
 """Commands with ``--resume``."""
 
 

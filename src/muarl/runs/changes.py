@@ -40,6 +40,7 @@ LONGER: Mapping[str, tuple[str, ...]] = {
     "base": ("base.steps", "base.validation"),
     "sft": ("sft.steps", "sft.epochs"),
     "sft-user": ("sft.steps", "sft.epochs"),
+    "train-user": ("rl.steps",),
     "eval": ("eval.trials", "eval.tasks"),
     "coldstart": ("coldstart.count", "coldstart.attempts"),
 }

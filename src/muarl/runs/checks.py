@@ -27,7 +27,7 @@ from muarl.runs.roles import Cast, Role, check_fits, check_roles
 from muarl.runs.room import check_disk, check_memory
 from muarl.runs.tasks import check_gold, check_tasks
 
-MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity")
+MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity", "user_rl")
 """Recipes that begin with ``model.checkpoint``."""
 
 
@@ -43,6 +43,10 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
         existing_checkpoint(config.base.checkpoint)
     if any(domain.tasks is not None for domain in config.domains) and recipe in ("rl", "evaluate"):
         places_of(config, measuring=measured)
+    if recipe == "user_rl":
+        from muarl.runs.user_checks import check_user_rl  # most commands train no user
+
+        check_user_rl(config)
     if recipe == "rl":
         check_roles(Cast.of(config), *_rl_roles(config.rl), bound=Bounds.of(config).name("budget"))
     elif recipe == "quickstart":

@@ -28,6 +28,10 @@ FAULTS = "system_faults"
 """The tag of episodes whose world may fail (domains/faults): how many faults there were, by kind."""
 ADVANTAGE = "advantage"
 """The tag with what an episode was learned from with; where that differs from turn to turn, its mean."""
+USER_TOKENS = "user_tokens"
+"""The tag with the exact tokens of a user model, where its factory keeps them (users/sampled.py): {"trace": as
+``TokenTrace.to_json``, "spans": for each of its messages its half-open range of sampled ids, null for one that was not
+sampled}."""
 SPOILED = "spoiled_by_user"
 """The tag of episodes whose user said something that a guard could not fix (users/guard.py)."""
 
@@ -169,6 +173,13 @@ class TokenTrace:
         self.loss_mask.extend([True] * n)
         self.versions.extend([version] * n)
         return start, start + n
+
+    def cut(self, length: int) -> None:
+        """Forget every token from place ``length`` on. ValueError for a place that is not in the last segment."""
+        if length < (self.restarts[-1] if self.restarts else 0):
+            raise ValueError(f"cannot cut {len(self.ids)} tokens at {length}: an earlier segment begins after it")
+        for row in (self.ids, self.loss_mask, self.logprobs, self.versions):
+            del row[length:]
 
     def restart(self) -> None:
         """What is appended from here on is a new segment."""

@@ -267,6 +267,11 @@ class GoalCheck:
             due.change(due.fallback)
             due.fallback = None
 
+    @property
+    def untold(self) -> bool:
+        """Whether the user has not spoken of any of its requests yet."""
+        return not any(request.told for request in self._requests)
+
     def _tell(self, sentence: str) -> None:
         """Note which request a sentence brings up."""
         intents = self._service.intents_in(sentence)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from muarl.chat_formats.base import ChatFormat
 from muarl.domains.tasks import Task
 from muarl.inference.base import Sampled, Sampler, SamplingParams
 from muarl.types.chat import Message, visible_to_user
-from muarl.types.episode import Usage
+from muarl.types.episode import USER_TOKENS, TokenTrace, Usage
 from muarl.users.base import User, UserTurn
 
 
@@ -60,19 +60,24 @@ class CheckCounts:
 
 
 class SampledUser:
-    """One episode of a user model. Every message has a seed of its own, which follows from the user's seed."""
+    """One episode of a user model. Every message has a seed of its own, which follows from the user's seed.
+
+    Its tokens are kept as an agent's are: what it was given and what it said, id for id, with the sampler's
+    log-probabilities (of tries that were thrown away nothing)."""
 
     def __init__(self, owner: SampledUserFactory, task: Task, seed: int, session: str) -> None:
         self._owner, self._scenario, self._seed, self._session = owner, task.scenario, seed, session
         self._check = None if owner.make_check is None or owner.tries == 1 else owner.make_check(task)
         self._said: str | None = None  # last, and the check has not taken note of it
-        self._ids: list[int] = []
+        self._trace = TokenTrace()
+        self._spans: list[tuple[int, int] | None] = []  # of each message
         self._tries = 0
         self._heard = self._turns = self._given = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SampledUser:
         new = copy.copy(self)
-        new._session, new._ids = self._owner.new_session(), [*self._ids]
+        new._session = self._owner.new_session()
+        new._trace, new._spans = self._trace.copy(), [*self._spans]
         new._check = copy.deepcopy(self._check, memo)
         return new
 
@@ -85,17 +90,19 @@ class SampledUser:
         owner, chat = self._owner, self._owner.chat
         new = [m for m in from_the_users_chair(conversation[self._heard :]) if m.role == "user"]
         self._heard, self._given = len(conversation), 0
-        added = chat.extend(self._ids, new) if self._ids else chat.prompt(self._scenario, (), new)
-        room = owner.context - len(self._ids) - len(added)
+        trace = self._trace
+        added = chat.extend(trace.ids, new) if trace.ids else chat.prompt(self._scenario, (), new)
+        room = owner.context - len(trace) - len(added)
         if room < 1:
+            self._spans.append(None)
             return UserTurn(Message("user", "###STOP###"))
-        self._ids += added
+        trace.append_given(added)
         if self._check is not None:
             if self._said is not None:  # it stands: nobody has asked for another
                 self._check.said(self._said)
             for message in new:
                 self._check.hears(message.content or "")
-        self._given = len(self._ids)
+        self._given = len(trace)
         turn = await self._say(room, (self._turns,))
         self._turns += 1
         return turn
@@ -104,7 +111,8 @@ class SampledUser:
         """Another message in place of the last one; the model does not hear of its ``faults``."""
         if not self._given:
             return UserTurn(rejected)
-        del self._ids[self._given :]
+        self._trace.cut(self._given)
+        self._spans.pop()
         self._tries += 1
         return await self._say(self._owner.context - self._given, (self._turns - 1, "again", self._tries))
 
@@ -114,7 +122,7 @@ class SampledUser:
         counts, usage, problem = self._owner.counts, Usage(), None
         for attempt in range(1 if self._check is None else self._owner.tries):
             sampled = await self._sample(min(self._owner.turn_tokens, room), attempt, number)
-            usage += Usage(len(self._ids), len(sampled.ids), requests=1, retries=int(attempt > 0))
+            usage += Usage(len(self._trace), len(sampled.ids), requests=1, retries=int(attempt > 0))
             said = self._owner.chat.parse(sampled.ids)
             if not (said.content or "").strip():
                 said = replace(said, content="###STOP###")
@@ -126,7 +134,7 @@ class SampledUser:
             counts.messages += 1
             counts.unmended += problem is not None
             self._said = said.content or ""
-        self._ids += sampled.ids
+        self._spans.append(self._trace.append_sampled(sampled.ids, sampled.logprobs, sampled.version))
         return UserTurn(replace(said, role="user", tool_calls=()), usage)
 
     async def _sample(self, most: int, attempt: int, number: tuple[int | str, ...]) -> Sampled:
@@ -138,13 +146,23 @@ class SampledUser:
             seed=derive_seed(self._seed, *number, *([attempt] if attempt else [])),
         )
         try:
-            return await owner.sampler.sample(tuple(self._ids), params, session=self._session)
+            return await owner.sampler.sample(tuple(self._trace.ids), params, session=self._session)
         except InfrastructureError as failure:  # engines speak of an agent: they do not know whom they play
             raise InfrastructureError(str(failure), boundary="user", retryable=failure.retryable) from failure
+
+    def episode_tags(self) -> Mapping[str, Any]:
+        """The exact tokens of the episode, where the factory keeps them."""
+        if not self._owner.keeps_tokens:
+            return {}
+        return {USER_TOKENS: {"trace": self._trace.to_json(), "spans": [*map(_listed, self._spans)]}}
 
     def close(self) -> None:
         """Let the sampler free the conversation's cache."""
         self._owner.sampler.close_session(self._session)
+
+
+def _listed(span: tuple[int, int] | None) -> list[int] | None:
+    return None if span is None else [*span]
 
 
 class SampledUserFactory:
@@ -153,7 +171,7 @@ class SampledUserFactory:
     ``tries``: how often a message is sampled at most, until the check of ``make_check`` finds nothing wrong with it;
     the last one is said in any case. The temperature rises from try to try, by 1 in all: what is due may be something
     that the model hardly ever says, and at temperature 0 all tries would be the same. ``counts``: what checks did so
-    far.
+    far. ``keeps_tokens``: episodes get the users' tokens (the tag ``USER_TOKENS``), by which the model can be trained.
     """
 
     def __init__(
@@ -168,10 +186,12 @@ class SampledUserFactory:
         name: str = "user model",
         tries: int = 1,
         make_check: MakeCheck | None = None,
+        keeps_tokens: bool = False,
     ) -> None:
         self.sampler, self.chat, self.temperature = sampler, chat, temperature
         self.turn_tokens, self.context, self.seed, self.name = turn_tokens, context, seed, name
         self.tries, self.make_check, self.counts = tries, make_check, CheckCounts()
+        self.keeps_tokens = keeps_tokens
         self._numbers = itertools.count(1)
 
     def __call__(self, task: Task, *, seed: int) -> User:
