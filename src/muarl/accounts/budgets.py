@@ -159,7 +159,7 @@ class Budget:
     cost: float | None = None
     """US dollars; None: no bound."""
     tokens: int | None = None
-    """Of prompt and completion, agent and users; None: no bound."""
+    """Tokens of prompt and completion, agent and users; None: no bound."""
     besides: Callable[[], Usage] | None = None
     """What else counts against it, such as the judge's usage and what an interrupted run had spent."""
     users_only: bool = False

@@ -43,7 +43,7 @@ class StratumResult:
     name: str
     values: Mapping[str, Share]
     p: float | None
-    """Of the test over all values; None where only one value was met, or the outcomes are all the same."""
+    """The p value of the test over all values; None where only one value was met, or the outcomes are all the same."""
     adjusted: float | None
     """``p`` after Holm's correction for all strata of the evaluation; None as for ``p``."""
 

@@ -29,7 +29,7 @@ class Machines:
     kind: str | None
     """As the planner calls them, None if it does not know them."""
     gpus: int
-    """On all ``nodes`` together."""
+    """How many there are on all ``nodes`` together."""
     nodes: int
     gpu_gib: float | None = None
     """A GPU's memory, None if unknown."""

@@ -23,7 +23,7 @@ class AskedFor:
     """What a command is asked for."""
 
     config: RunConfig
-    """Of the run that the command would make."""
+    """The configuration of the run that the command would make."""
     given: Collection[str]
     """Its options that were given, by their parameters' names."""
 

@@ -27,7 +27,7 @@ class Starter:
 
     name: str
     folder: str
-    """In muarl's assets."""
+    """Its folder in muarl's assets."""
     role: str
     """How its class is called behind the name."""
     taken: frozenset[str]

@@ -28,9 +28,9 @@ class Compute:
     learner: LearnerBackendConfig
     cluster: ClusterConfig
     seed: int
-    """Of the run."""
+    """The run's seed."""
     threads: int
-    """Of the run."""
+    """The run's threads."""
     processes: int
     """How many play episodes (``engine.processes``) where the model is on a CPU."""
 

@@ -31,9 +31,9 @@ class Resource:
     """A kind of record that belongs to one person."""
 
     table: str
-    """Its table in the database."""
+    """The records' table in the database."""
     key: str
-    """The field of a record that names it."""
+    """The field of a record that holds its id."""
     owner: str = ""
     """The record's field that names the person."""
     held: tuple[str, str] | None = None
@@ -66,7 +66,7 @@ class Obligation:
     name: str
     """For the finding ("unsaid-NAME")."""
     tools: frozenset[str]
-    """Whose successful calls oblige."""
+    """Tools whose successful calls oblige."""
     text: str
     """Required information, for people and judges."""
     say: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Obligation:
     or_value: bool = False
     """Whether words will do as well that name a value of the call's arguments."""
     weight: Weight = "violation"
-    """Of the finding."""
+    """The weight of the finding."""
     rule: RuleNumbers = None
     """The numbers of the policy's rules that it stands for."""
 
@@ -194,7 +194,7 @@ class AuditRules:
     open_tools: frozenset[str] = frozenset()
     """Reads that anybody may make, because they show no user's data."""
     transfer_tools: frozenset[str] = frozenset({"transfer_to_human_agents"})
-    """Hand the user to a person."""
+    """Tools that hand the user to a person."""
     consent: bool = True
     """Whether users are to be asked before a write, all but the ``free_writes``."""
     person: str = "user_id"
@@ -216,9 +216,9 @@ class AuditRules:
     wished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By tool, further words with which people ask for it, or for what it fixes ("no service")."""
     trusted_tools: frozenset[str] = frozenset()
-    """Whose results may give the agent instructions, such as a knowledge base."""
+    """Tools whose results may give the agent instructions, such as a knowledge base."""
     search_tools: frozenset[str] = frozenset()
-    """Search documents."""
+    """Tools that search documents."""
     grounded: Grounded | None = None
     """Which of the writes and answers that hang on documents go by those that hold."""
     one_person: bool = True

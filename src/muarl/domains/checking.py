@@ -148,7 +148,7 @@ class Checked:
     rows: tuple[tuple[str, ...], ...] = ()
     """A table of its own, its head first."""
     rules: RuleTable | None = None
-    """The same in full, where it is of the policy's rules."""
+    """The rows in full, where the check is of the policy's rules."""
 
 
 class NotChecked(Exception):

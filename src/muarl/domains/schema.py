@@ -62,7 +62,7 @@ class ToolSchema:
     documented: tuple[str, ...] = ()
     """The parameters that the docstring names."""
     unhinted: tuple[str, ...] = ()
-    """Those without a type hint."""
+    """The parameters without a type hint."""
 
     def check(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with the arguments, as one sentence for the model to read; None if nothing is."""

@@ -40,7 +40,7 @@ class OpenChoice:
     settle: Callable[[Occasion], str | None] = lambda occasion: None
     """The sentence which, added to the scenario, settles it as the gold call has it."""
     weight: Literal["warning", "note"] = "warning"
-    """Of the finding."""
+    """The weight of the finding."""
     tried: bool = True
 
 
@@ -68,9 +68,9 @@ class Workaround:
 
     name: str
     table: str
-    """Of the records that it is about, where ``applies(record)`` holds."""
+    """The table of the records that it is about, where ``applies(record)`` holds."""
     tools: frozenset[str]
-    """It is about tasks whose gold actions call none of these."""
+    """Tools that none of a task's gold actions calls."""
     applies: Callable[[Record], bool]
     wanted: re.Pattern[str]
     """A pattern of scenarios that ask for what is refused."""

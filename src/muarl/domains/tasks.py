@@ -92,7 +92,7 @@ class Kind(NamedTuple):
     difficulty: str = ""
     """As its environment says it, "" where it does not."""
     domain: str = ""
-    """In a run of several domains."""
+    """The domain, in a run of several."""
 
     def __str__(self) -> str:
         """Such as "return", or "return (difficulty 2)"."""

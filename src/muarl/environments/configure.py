@@ -183,7 +183,7 @@ class Briefing:
     policy: str
     """The system message."""
     tools: Sequence[ToolSpec]
-    """In the order in which the agent sees them."""
+    """The tools, in the order in which the agent sees them."""
     size: str = ""
     """Empty for an environment that comes in one."""
 

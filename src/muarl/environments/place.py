@@ -59,7 +59,7 @@ class RewardTerms:
     shaped: bool = False
     """The terms of shaped rewards."""
     layered: bool = False
-    """Those of layered ones."""
+    """The terms of layered rewards."""
 
 
 class NoJudge:

@@ -41,7 +41,7 @@ class Player:
 
     places: Places
     agents: ByPlace[Agent]
-    """By place."""
+    """The agents by place."""
     runners: Mapping[str, EpisodeRunner]
 
     @classmethod

@@ -51,18 +51,18 @@ class PlayResult:
     reward: float | None
     """None where it must not count, and ``failure`` then says why."""
     parts: Mapping[str, float]
-    """Of the reward, by component."""
+    """The parts of the reward, by component."""
     failure: EpisodeFailure | None
     stop: StopReason
     """Why it ended."""
     messages: Sequence[Mapping[str, Any]]
     """The conversation as the agent saw it, in OpenAI's form, the system prompt first."""
     tools: Sequence[Mapping[str, Any]]
-    """Those that it was offered."""
+    """The tools that the agent was offered."""
     usage: Mapping[str, Usage]
     """Tokens and requests of "agent" and "user"."""
     seconds: float
-    """Of wall time."""
+    """Seconds of wall time."""
     audit: Mapping[str, float] = field(default_factory=dict)
     episode: Episode | None = field(default=None, repr=False)
     """All there is to know, both sides' messages included."""

@@ -32,7 +32,7 @@ class Observation:
     """What an agent is shown."""
 
     messages: tuple[Message, ...]
-    """Those that came since its last one."""
+    """The messages that came since its last one."""
     system: str
     """What it was told."""
     tools: tuple[ToolSpec, ...]

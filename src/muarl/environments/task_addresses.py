@@ -24,7 +24,7 @@ class TaskAddress:
     size: str | None = None
     """None for the smallest."""
     seed: int = 0
-    """Of generated tasks."""
+    """The seed of generated tasks."""
 
     def __str__(self) -> str:
         more = urlencode({k: v for k, v in (("size", self.size), ("seed", self.seed)) if v})

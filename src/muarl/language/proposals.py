@@ -91,7 +91,7 @@ class Proposal:
     words: frozenset[str] = frozenset()
     """The stems of its content words."""
     deeds: frozenset[str] = frozenset()
-    """Those of its words that it says it would do."""
+    """Those of ``words`` that the agent says it would do."""
     offers: bool = False
     """It lets the user choose."""
     values: frozenset[str] = frozenset()

@@ -37,9 +37,9 @@ class Advantages:
     """The advantages of n rollouts, each within its group."""
 
     values: npt.NDArray[np.float64]
-    """Float64 [n], one for each rollout."""
+    """float64 [n], one for each rollout."""
     kept: npt.NDArray[np.bool_]
-    """Bool [n], False where the rollout's group was dropped."""
+    """bool [n]: False where the rollout's group was dropped."""
     zero_variance: tuple[Hashable, ...]
     """The groups whose rewards are all equal (dropped or not), in order of first appearance."""
 

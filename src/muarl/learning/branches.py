@@ -48,11 +48,11 @@ class Credit:
     first: int
     """The first of its agent's turns that counts; those before are another episode's."""
     values: tuple[float, ...]
-    """Of its agent's turns from ``first`` on."""
+    """The advantages of its agent's turns from ``first`` on."""
     shares: tuple[float, ...]
-    """Of the same turns, what part of a flat rollout's weight they have: siblings share the weight of the stretch
-    before them, so that a group's sum of share * A * grad log pi is, on average, that of as many flat rollouts as there
-    are stems."""
+    """What part of a flat rollout's weight each of the same turns has: siblings share the weight of the stretch before
+    them, so that a group's sum of share * A * grad log pi is, on average, that of as many flat rollouts as there are
+    stems."""
 
     def divided(self, by: float) -> Credit:
         """The same with all advantages divided."""

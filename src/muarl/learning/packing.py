@@ -29,14 +29,14 @@ class Sample:
     """One document of T ids. ValueError if lengths differ."""
 
     ids: Sequence[int]
-    """[T]."""
+    """[T]: the token ids."""
     weights: Sequence[float]
     """[T]: loss weight of each id as something to predict, 0 for context; the first id has no past, so its weight is
     ignored."""
     logprobs: Sequence[float] = ()
     """[T]: the sampler's log-probabilities, read only where the weight is not 0 (empty for supervised samples)."""
     advantage: float | Sequence[float] = 0.0
-    """Of the whole document, or [T] of each id."""
+    """The advantage of the whole document, or [T] of each id."""
     episode: int | None = None
     """Samples of one batch with the same number are segments of one episode, and together weigh what an episode does;
     None: an episode by itself."""
@@ -76,18 +76,18 @@ class Batch:
 
     samples: tuple[Sample, ...]
     weights: Tensor
-    """Float32 [n]."""
+    """float32 [n]: loss weights."""
     logprobs: Tensor
-    """Float32 [n], 0 where the samples have none."""
+    """float32 [n]: the sampler's, 0 where the samples have none."""
     advantages: Tensor
-    """Float32 [n]."""
+    """float32 [n]: of each target."""
     sequences: Tensor
-    """Int64 [n]: index of the target's sample."""
+    """int64 [n]: index of the target's sample."""
     starts: tuple[int, ...]
     """Where each sample's targets begin (length: samples + 1)."""
     has_logprobs: bool
     episodes: Tensor | None = None
-    """Int64 [n]: which targets belong to one episode; None where every sample is an episode by itself."""
+    """int64 [n]: which targets belong to one episode; None where every sample is an episode by itself."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Batch:
@@ -147,7 +147,7 @@ class Rows:
     documents: Tensor
     """Index of the sample a token belongs to, -1 for padding, which stands only at the ends of rows."""
     targets: Tensor
-    """Bool, tokens whose log-probability is asked for, never a document's first."""
+    """bool [R, L]: tokens whose log-probability is asked for, never a document's first."""
     index: Tensor
     """[targets.sum()]: for each target in row-major order its place in the batch's flat vectors."""
     tokens: int

@@ -85,7 +85,7 @@ class TrainerState:
     """What resuming needs beyond the weights."""
 
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    """By name."""
+    """Tensors by name."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """What JSON can hold."""
 

@@ -39,9 +39,9 @@ class TokenScores:
     """Of n targets, in row-major order of the rows' targets."""
 
     logprobs: Tensor
-    """Float32 [n], with gradient where enabled."""
+    """float32 [n], with gradient where enabled."""
     entropy: Tensor | None
-    """Float32 [n] in nats, detached, or None."""
+    """float32 [n] in nats, detached, or None."""
 
 
 def selected_logprobs(

@@ -34,7 +34,7 @@ class Seen:
     """Which keys each query sees."""
 
     spans: tuple[Span, ...]
-    """Of consecutive queries."""
+    """Spans of consecutive queries."""
     mask: Callable[[int, int, int, int], Tensor]
     """A span's, [rows, 1, queries, keys], True where a key is seen."""
 

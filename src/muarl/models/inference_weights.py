@@ -36,7 +36,7 @@ class LayerWeights:
     gate_up_bias: Tensor | None = None
     down_bias: Tensor | None = None
     router: Tensor | None = None
-    """Of a mixture, whose ``gate_up`` and ``down`` hold all experts."""
+    """The router of a mixture, whose ``gate_up`` and ``down`` hold all experts."""
 
 
 class InferenceWeights:

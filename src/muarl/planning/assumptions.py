@@ -47,7 +47,8 @@ class Assumptions:
     """The kind, one of GPUS (the published script suggests H200)."""
     gpus_per_node: int = 8
     memory_share: float = 0.92
-    """Of a GPU's memory that may be planned with; the rest is the CUDA context, communication buffers and fragments."""
+    """The share of a GPU's memory that may be planned with; the rest is the CUDA context, communication buffers and
+    fragments."""
     train_mfu: float = 0.35
     """Share of peak operations that updates reach."""
     prefill_mfu: float = 0.4
@@ -78,9 +79,9 @@ class Assumptions:
     straggler: float = 1.8
     """The slowest episode of a step against the mean."""
     user_seconds: float = 2.0
-    """A user's reply."""
+    """Seconds that a user's reply takes."""
     tool_seconds: float = 0.01
-    """A tool call."""
+    """Seconds that a tool call takes."""
     user_prompt_tokens: float = 500.0
     """The user's own instructions; each reply reads them and the dialogue so far."""
     user_prompt_price: float = 2.5
@@ -88,7 +89,7 @@ class Assumptions:
     user_completion_price: float = 10.0
     """Dollars a million tokens (list price of gpt-4o-2024-11-20)."""
     gpu_hour: float = 3.0
-    """Dollars."""
+    """Dollars for an hour of a GPU."""
     gpu_gib: float = 0.0
     """GiB of a GPU's memory; 0: as the kind has."""
     reserved_gib: float = 0.0

@@ -19,15 +19,15 @@ class LearningPlan:
     held: memory.Parts
     """Bytes on each of ``processes`` devices, by what holds them."""
     budget: int
-    """Bytes that each of them may hold."""
+    """Bytes that each device may hold."""
     processes: int
     steps: int
     tokens: float
-    """Of one step."""
+    """Tokens of one step."""
     flops: float
-    """Of one step."""
+    """Operations of one step."""
     seconds: float | None
-    """Of one step on the assumed GPUs, None on a CPU."""
+    """Seconds of one step on the assumed GPUs, None on a CPU."""
     dollars: float | None
 
     @property

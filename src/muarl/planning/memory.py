@@ -40,13 +40,13 @@ class LearnerSetup:
     shards: int = 1
     """Processes that the weights are spread over."""
     trained_bytes: int = 4
-    """Of one trained weight, and so of its gradient and each of AdamW's two moments."""
+    """Bytes of one trained weight, and so of its gradient and each of AdamW's two moments."""
     frozen_bytes: int = 4
-    """Of one frozen weight."""
+    """Bytes of one frozen weight."""
     compute_bytes: int = 4
-    """Of one activation."""
+    """Bytes of one activation."""
     rank: int = 0
-    """Of adapters beside ``targets``, frozen weights; 0: all weights are trained."""
+    """The rank of adapters beside ``targets``, frozen weights; 0: all weights are trained."""
     targets: tuple[str, ...] = PROJECTIONS
     muon: bool = False
     offload: bool = False
@@ -54,13 +54,13 @@ class LearnerSetup:
     reference: Reference = "device"
     """Where the KL term's second model lies ("adapter": it is the model without its adapters)."""
     reference_bytes: int = 4
-    """Of one of the second model's weights."""
+    """Bytes of one of the second model's weights."""
     start: bool = False
     """The model that training began with stays beside what is trained."""
     recompute: bool = False
     """A layer's activations are made again in the backward pass."""
     tokens: int = 16384
-    """Of one micro-batch."""
+    """Tokens of one micro-batch."""
     on_gpu: bool = True
 
     @property
@@ -218,15 +218,15 @@ class ServerSetup:
     """One vLLM engine."""
 
     gpus: int = 1
-    """That share its weights."""
+    """GPUs that share its weights."""
     share: float = 0.85
-    """Of their memory that it may take."""
+    """The share of their memory that it may take."""
     element_bytes: int = 2
-    """The bytes of a weight and of a cached number."""
+    """Bytes of a weight and of a cached number."""
     cache: int | None = None
-    """The bytes of its cache (all GPUs together; None: all that is left)."""
+    """Bytes of its cache (all GPUs together; None: all that is left)."""
     workspace: int = 3 << 30
-    """The bytes of activations and graphs on each GPU, which are assumed."""
+    """Bytes of activations and graphs on each GPU, which are assumed."""
 
 
 def server_memory(shape: ModelShape, setup: ServerSetup, device_bytes: int) -> Parts:

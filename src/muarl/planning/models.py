@@ -30,7 +30,7 @@ class ExpertBlocks:
     layers: int
     """How many of its layers have experts."""
     experts: int
-    """Of each such layer."""
+    """How many experts each such layer has."""
     chosen: int
     """To how many of them a token goes."""
     inner: int
@@ -59,7 +59,7 @@ class ModelShape:
     head_norms: bool = True
     """Query and key heads are normed."""
     biases: int = 0
-    """Of the projections of one layer."""
+    """Biases of the projections of one layer."""
     others: int = 0
     """Parameters beyond those of such layers; only then are there layers that the own path does not compute."""
     mixture: ExpertBlocks | None = None

@@ -45,7 +45,7 @@ class Pace:
     update: float
     transfer: float
     step: float
-    """Under the configured asynchrony."""
+    """Seconds of a step under the configured asynchrony."""
     running: float
     generated_per_second: float
     learned_per_second: float
@@ -62,7 +62,7 @@ class Cost:
     user_dollars: float
     user_dollars_per_episode: float
     validations: int = 0
-    """Conversations."""
+    """How many conversations the validations have."""
     validation_hours: float = 0.0
     """Part of ``hours``."""
     validation_dollars: float = 0.0

@@ -25,23 +25,23 @@ class Deployment:
     """Who holds what."""
 
     learner: LearnerSetup
-    """On ``learner_gpus`` devices."""
+    """The learner, on ``learner_gpus`` devices."""
     learner_gpus: int
     engines: int
-    """Samplers of ``server`` each."""
+    """How many samplers there are, of ``server`` each."""
     server: ServerSetup | None
     """None: muarl's own engine in the learner's process, or in each of ``processes`` children of it."""
     shared: bool
     """Learner and samplers on the same GPUs."""
     slots: int
-    """Of muarl's own engine."""
+    """Slots of muarl's own engine."""
     positions: int
     """Tokens of a slot."""
     engine_bytes: int
-    """Of a number in muarl's own engine."""
+    """Bytes of a number in muarl's own engine."""
     sequences: int
     sent_bytes: int
-    """Of a weight as it is sent."""
+    """Bytes of a weight as it is sent."""
     sent_rank: int = 0
     """Adapters of this rank alone are sent where it is above 0."""
     clustered: bool = False

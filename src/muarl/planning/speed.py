@@ -32,7 +32,7 @@ class Prefix:
     """What all documents begin with."""
 
     length: float = 0.0
-    """Tokens."""
+    """Its tokens."""
     times: float = 0.0
     """How often it is computed, once in each micro-batch."""
 
@@ -101,11 +101,11 @@ class Serving:
 
     engines: int
     gpus: int
-    """Of each engine."""
+    """GPUs of each engine."""
     sequences: int
-    """That an engine generates at most at once."""
+    """Sequences that an engine generates at most at once."""
     tokens: float
-    """That the caches of an engine hold."""
+    """Tokens that the caches of an engine hold."""
     element_bytes: int = 2
 
 

@@ -105,7 +105,7 @@ class _Found:
     kept: list[Episode] = field(default_factory=list)
     dropped: list[DroppedConversation] = field(default_factory=list)
     spent: Usage = Usage()
-    """For the scenarios that are done, by all who take part."""
+    """What all who take part have spent, for the scenarios that are done."""
     end: RolloutEnd = RolloutEnd.COMPLETE
     reserve: Reserve = field(default_factory=Reserve)
     """Knows what conversations cost."""

@@ -34,25 +34,25 @@ class RunFigures:
 
     name: str
     summary: Mapping[str, Any] = field(default_factory=dict)
-    """As in the file of this name."""
+    """As in summary.json."""
     metrics: Rows = ()
     """Rows as in metrics.jsonl."""
     config: str = ""
     """YAML text."""
     versions: Mapping[str, Any] = field(default_factory=dict)
-    """As in the file of this name."""
+    """As in versions.json."""
     status: Mapping[str, Any] = field(default_factory=dict)
-    """As in the file of this name."""
+    """As in status.json."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What ``config`` says."""
     redteam: Mapping[str, Any] = field(default_factory=dict)
-    """As in the file of this name."""
+    """As in redteam.json."""
     resumes: Rows = ()
     """Lines of resumes.jsonl."""
     general: frozenset[str] = frozenset(GENERAL_TOOLS)
     """Tools that are of no domain."""
     colour: str = "after"
-    """Of its lines, a class of the style sheet."""
+    """A class of the style sheet for its lines."""
 
     @cached_property
     def trained(self) -> dict[str, list[Row]]:

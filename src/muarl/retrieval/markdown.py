@@ -280,7 +280,7 @@ class _Markdown:
     """What the text of a document shows."""
 
     heading: str
-    """Its first, without marks; empty if there is none."""
+    """Its first heading, without marks; empty if there is none."""
     links: tuple[str, ...]
     """The documents that it links to, outside of code."""
 

@@ -30,7 +30,7 @@ class KnownOutcomes:
     """Mean outcomes at each progress, of the steps so far; older ones count less and less."""
 
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By progress, the outcomes' weighted sum and their weight."""
+    """The outcomes' weighted sum and their weight, by progress."""
 
     def mean(self, key: str) -> float | None:
         """The mean outcome at a progress, None where too little is known."""

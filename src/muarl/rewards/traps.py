@@ -30,10 +30,10 @@ class Trap:
     what: str
     """Says to operators what it would mean."""
     tool: str | None = None
-    """Of which tool; None: any."""
+    """The tool that must not be called; None: any."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Among the call's own. An argument may hold a JSON object in text, as calls of discoverable tools do: it is
-    compared as the object, and where the trap has an object, its fields are looked for."""
+    """Arguments that are among the call's own. An argument may hold a JSON object in text, as calls of discoverable
+    tools do: it is compared as the object, and where the trap has an object, its fields are looked for."""
     ids: tuple[str, ...] = ()
     """Where there are some: one of them is a value anywhere in the call's arguments."""
     unless: str = ""

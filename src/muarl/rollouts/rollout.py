@@ -186,7 +186,7 @@ class _Rollout:
     done: dict[int, Episode] = field(default_factory=dict)
     """Final episodes by the place of their request."""
     held: dict[int, Episode] = field(default_factory=dict)
-    """Those that are to be restarted."""
+    """Episodes that are to be restarted."""
     spent: Usage = field(default_factory=Usage)
     charged: Usage = field(default_factory=Usage)
     end: RolloutEnd = RolloutEnd.COMPLETE
@@ -303,7 +303,7 @@ class Groups:
     kept: list[Group]
     """Groups to learn from."""
     dropped: list[Group] = field(default_factory=list)
-    """Those with fewer than ``minimum`` scored episodes."""
+    """Groups with fewer than ``minimum`` scored episodes."""
     minimum: int = 1
 
 

@@ -42,9 +42,9 @@ class RunContext:
     folder: RunDirectory
     """Where it keeps what it makes."""
     logger: MetricLogger
-    """For its figures."""
+    """Where its figures go."""
     progress: Progress
-    """For who watches."""
+    """What those who watch see."""
     spending: Spending
     """The account of what it pays at endpoints."""
     backend: Backend
@@ -52,7 +52,7 @@ class RunContext:
     loop: EventLoop
     """Runs what its stages await, and closes at its end what was opened for it."""
     seed: int
-    """Of everything that has none of its own."""
+    """The seed of everything that has none of its own."""
     resumed: bool
     """Whether it continues in a folder that it began before."""
     retention: Retention

@@ -54,7 +54,7 @@ class Ledger:
     records: dict[Key, dict[str, Any]] = field(default_factory=dict)
     """Everything known of each record."""
     events: list[Event] = field(default_factory=list)
-    """In order."""
+    """What has happened, in order."""
     absent: dict[str, str] = field(default_factory=dict)
     """Calls that found nothing."""
     _answers: dict[str, Any] = field(default_factory=dict)

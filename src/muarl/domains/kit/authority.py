@@ -48,7 +48,7 @@ class Limit:
     reason: str = ""
     """What the colleague is told, with places as in the plan's texts."""
     form: str = "money"
-    """Of amounts in texts, as in the plan's ("money", "euro", "pound", "plain")."""
+    """The form of amounts in texts, as in the plan's ("money", "euro", "pound", "plain")."""
 
     def __post_init__(self) -> None:
         where = f"limit of {self.tool}"

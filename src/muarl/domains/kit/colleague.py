@@ -39,7 +39,7 @@ class ApprovalRequest:
     amount: float | None
     reason: str
     tables: Record
-    """Those of the world as they are, for reading only."""
+    """The world's tables as they are, for reading only."""
 
 
 Objects = Callable[[ApprovalRequest], str | None]

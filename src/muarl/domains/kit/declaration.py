@@ -85,11 +85,11 @@ class Draw:
     records: Callable[[Drawn], Iterable[Any]]
     """The values, see ``Drawn``."""
     field: str | None = None
-    """Of each of the records, where that is the value."""
+    """The field of each record, where that is the value."""
     own: bool = False
     """Only the user's own records (in refusals now and then somebody else's)."""
     values: tuple[Any, ...] = ()
-    """Those of a fixed list."""
+    """The values of a fixed list."""
     table: str = ""
     """Where the records are from."""
     key: str = ""
@@ -184,7 +184,7 @@ class Described:
     look-up."""
 
     kind: ValueKind | BuiltInKind
-    """Of the value of ``match``."""
+    """The kind of the value of ``match``."""
     match: str
     """The field by which the user speaks of the record."""
     phrase: str
@@ -225,7 +225,7 @@ class Slot:
 
     name: str
     kind: ValueKind | BuiltInKind
-    """Of its value."""
+    """The kind of its value."""
     ask: Texts
     """The agent's questions."""
     phrase: str = "{}"
@@ -282,7 +282,7 @@ class Intent:
     says: tuple[str, ...]
     """Clauses that follow "I want to"; each may leave out slots that are told later."""
     slots: tuple[Slot, ...] = ()
-    """In the order in which they are told."""
+    """Its slots, in the order in which they are told."""
     share: float = 1.0
     """Its weight among first requests."""
     because: tuple[str, ...] = ()
@@ -354,8 +354,8 @@ class Fact:
     tells: str
     """A sentence that gives it."""
     field: str = ""
-    """Of the user's record (default: the same name), such as "address.zip" for a field within one. A value that is an
-    object, such as a name with its parts, gives the tool an argument for each of its fields."""
+    """The field of the user's record (default: the same name), such as "address.zip" for a field within one. A value
+    that is an object, such as a name with its parts, gives the tool an argument for each of its fields."""
     wrong: bool = False
     """Users may get it wrong at first."""
     noun: Texts = ()
@@ -429,7 +429,7 @@ class Remedy:
     and then tries again."""
 
     refused: str
-    """A regular expression of what they answer then."""
+    """A regular expression of what tools answer then."""
     tool: str
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class RequestOutcome:
     looked: int = 0
     """How many of its look-ups are among the actions."""
     error: str = ""
-    """Of the last look-up that failed."""
+    """The error of the last look-up that failed."""
     unasked: int | None = None
     """How many actions come before the first one that is proposed."""
     writes: list[Move] = field(default_factory=list)

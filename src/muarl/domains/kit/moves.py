@@ -93,9 +93,9 @@ class Rule:
     text: str
     """What it says there, or the slot that is to be chosen anew."""
     numbers: tuple[str, ...] = field(default=(), compare=False)
-    """Of the policy's rules that it keeps."""
+    """Numbers of the policy's rules that it keeps."""
     place: str = field(default="", compare=False)
-    """Of its line, "FILE:LINE"."""
+    """Its line, as "FILE:LINE"."""
 
     def also(self, numbers: tuple[str, ...]) -> Rule:
         """The same, which keeps these rules of the policy, too."""
@@ -107,13 +107,13 @@ class Notes:
     """What a trial run meets."""
 
     rules: list[Rule] = field(default_factory=list)
-    """Which it passes over."""
+    """Rules of the plan, which the run passes over."""
     texts: list[str] = field(default_factory=list)
-    """All of the plan's."""
+    """All texts of the plan."""
     proposals: dict[str, set[str]] = field(default_factory=dict)
-    """By writing tool."""
+    """Wordings of proposals, by writing tool."""
     slots: set[str] = field(default_factory=set)
-    """That it goes by."""
+    """Slots that the run goes by."""
     cited: list[Rule] = field(default_factory=list)
     """Writes (``text``: the tool) and answers that keep numbered rules of the policy."""
 

@@ -82,7 +82,7 @@ class Maker:
     allow: Callable[[str, str], bool]
     """Which full names the people that tasks are about may have, and which titles and the like they may name."""
     split: str = "train"
-    """Of the tasks that take place in the world."""
+    """The split of the tasks that take place in the world."""
     size: str = ""
     """The name of its size."""
     _ids: dict[str, Iterator[str]] = field(default_factory=dict)

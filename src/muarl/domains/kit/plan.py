@@ -53,7 +53,7 @@ class Plan:
         if name in RESERVED or name in self._run.slots:
             taken = "a slot of it" if name in self._run.slots else "a word that plans have a meaning for"
             raise ConfigError(f"intent {self._run.intent.name}: its plan sets it.{name}, which is {taken}: rename it")
-        self._run.known[name] = value
+        self._run.values[name] = value
 
     def look(self, tool: str, /, **arguments: Any) -> Any:
         """What a reading tool answers. Where it fails, the user is told that there is no such thing, and asked for the
@@ -178,7 +178,7 @@ class _Run:
     ) -> None:
         self.intent, self.request, self.seen, self.notes, self.authority = intent, request, seen, notes, authority
         self.slots = {slot.name: slot for slot in intent.slots}
-        self.known: dict[str, Any] = {"user": Record(user), "today": today, **request.slots}
+        self.values: dict[str, Any] = {"user": Record(user), "today": today, **request.slots}
         self.where = f"intent {intent.name}"
         self.writes = self.steps = 0
         self.passed_over: Move | None = None
@@ -204,7 +204,7 @@ class _Run:
             self.notes.add(Rule(kind, more.get("slot") or texts[0], numbers, calling_place()), texts)
         elif self.notes is not None:
             self.notes.hear(texts)
-        return _Stop(Move(kind, self.known, **more))
+        return _Stop(Move(kind, self.values, **more))
 
     def rule(self, kind: MoveKind, texts: tuple[str, ...], applies: bool, rule: RuleNumbers) -> None:
         if not self.rule_applies(kind, texts[0], applies, texts, rule):
@@ -231,27 +231,27 @@ class _Run:
             for path, _ in PLACE.findall(text):
                 if (name := path.split(".")[0]) in self.slots:
                     self.value(name)
-                elif name not in self.known:
-                    hint = one_of_them(name, dict.fromkeys([*self.slots, *self.known]))
+                elif name not in self.values:
+                    hint = one_of_them(name, dict.fromkeys([*self.slots, *self.values]))
                     raise ConfigError(f"{self.where}: the text {text!r} speaks of {name!r}{hint}")
             if self.notes is not None:
                 continue  # past a condition that should have ended it there may be no such record
             try:
-                fill(text, self.known)
+                fill(text, self.values)
             except LookupError as problem:
                 raise ConfigError(f"{self.where}: the text {text!r}: {problem.args[0]}") from None
 
     def value(self, name: str) -> Any:
         if self.notes is not None and name in self.slots:
             self.notes.slots.add(name)
-        value = self.known.get(name, _UNKNOWN)
+        value = self.values.get(name, _UNKNOWN)
         if value is not _UNKNOWN:
             return value
         if name not in self.slots:
-            hint = one_of_them(name, dict.fromkeys([*self.slots, *self.known]))
+            hint = one_of_them(name, dict.fromkeys([*self.slots, *self.values]))
             raise AttributeError(f"it.{name}: neither a slot of {self.intent.name} nor set before{hint}")
-        self.known[name] = self._learn(self.slots[name])
-        return self.known[name]
+        self.values[name] = self._learn(self.slots[name])
+        return self.values[name]
 
     def _learn(self, slot: Slot) -> Any:
         """Find the record that a user has described; else ask."""
@@ -263,7 +263,7 @@ class _Run:
             if len(ids) != 1:
                 raise self.stop("missing", slot=slot.name)
             return ids[0]
-        arguments = {argument: self.known["user"][name] for argument, name in how.given.items()}
+        arguments = {argument: self.values["user"][name] for argument, name in how.given.items()}
         listed = self.look(how.look, arguments, slot.name)
         listed = listed[how.records] if how.records else listed
         matching = [r for r in rows(listed) if how.match in r and same(r[how.match], described)]
@@ -288,11 +288,13 @@ class _Run:
 
     def _source(self, arguments: Mapping[str, Any]) -> str:
         """The slot that a look-up's arguments come from."""
-        slots = [name for name in self.slots if name in self.known]
-        same = [name for value in arguments.values() for name in slots if self.known[name] == value]
+        slots = [name for name in self.slots if name in self.values]
+        same = [name for value in arguments.values() for name in slots if self.values[name] == value]
         written = json.dumps(arguments, ensure_ascii=False, default=str)
         within = [
-            n for n in slots if isinstance(self.known[n], str) and len(self.known[n]) > 2 and self.known[n] in written
+            n
+            for n in slots
+            if isinstance(self.values[n], str) and len(self.values[n]) > 2 and self.values[n] in written
         ]
         return next(iter(same + within), "")
 
@@ -337,7 +339,7 @@ class _Run:
         """What stands where a limit says."""
         try:
             self.value(path.split(".")[0])
-            return at(path, self.known)
+            return at(path, self.values)
         except (AttributeError, LookupError) as problem:
             if self.notes is not None:  # past a condition that should have ended it
                 raise
@@ -350,12 +352,12 @@ class _Run:
             arguments["amount"] = plain(self._at(limit, "amount", limit.amount))
         if self.notes is None:
             self.speak((limit.reason,))
-        arguments["reason"] = "a trial run" if self.notes is not None else authority.reason(limit, self.known)
+        arguments["reason"] = "a trial run" if self.notes is not None else authority.reason(limit, self.values)
         answer = self._write(REQUEST, arguments, propose, (), "", limit)
         if answer["decision"] not in (APPROVED, DECLINED):
             name = authority.colleague.name
             raise ConfigError(f"{self.where}: limit of {limit.tool}: {name} decides nothing: {plain(answer)}")
-        self.known[ANSWER] = answer
+        self.values[ANSWER] = answer
         if answer["decision"] == DECLINED and self.notes is None:
             raise self.stop("declined", texts=authority.declined)
 
@@ -381,7 +383,7 @@ class _Run:
             )
         result = wrapped(self.request.written[number])
         if not isinstance(result, Refused):
-            self.known["result"] = result
+            self.values["result"] = result
         return result
 
 
@@ -417,4 +419,4 @@ def next_move(
             f"intent {intent.name}: its plan comes to its end and has done nothing: let it write, answer, refuse or "
             f"transfer in every case{line_of_plan(intent.plan)}"
         )
-    return Move("finished", run.known, texts=run.done)
+    return Move("finished", run.values, texts=run.done)

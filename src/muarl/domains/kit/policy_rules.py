@@ -45,7 +45,7 @@ class Keeper:
     text: str = ""
     """See ``RuleKeeper``."""
     intent: str = ""
-    """Whose plan it stands in, with the plan's line."""
+    """The intent whose plan it stands in, with the plan's line."""
     place: str = ""
     """See ``RuleKeeper``."""
 
@@ -55,7 +55,7 @@ class TaskSeen:
     """What a task comes to."""
 
     tools: set[str]
-    """Of its gold actions."""
+    """The tools of its gold actions."""
     impostor: bool
     outside: bool = False
     """Only a person can help."""

@@ -39,13 +39,13 @@ class RequestSource:
     service: Service
     rng: random.Random
     domain: Domain
-    """Whose tools find out what is right."""
+    """The domain whose tools find out what is right."""
     tables: Mapping[str, Mapping[str, Any]]
     task: Task
     user: Mapping[str, Any]
     """The user's record in the made world."""
     user_facts: Mapping[str, Any]
-    """The same as a tool shows it."""
+    """What a tool shows of the user."""
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     """By intent, where its plan may end otherwise than by serving it."""
     before: list[Action] = field(default_factory=list)

@@ -100,7 +100,7 @@ class Service:
     heard_in_proposals: bool = False
     """Whether users say no to a proposal that has the pattern ``heard`` of another intent only."""
     sizes: tuple[WorldSize, ...] = tuple(SIZES.values())
-    """Of made worlds."""
+    """The sizes of made worlds."""
     remedies: tuple[Remedy, ...] = ()
     """What is done where tools refuse to work for the time being."""
     free_writes: tuple[str, ...] = ()

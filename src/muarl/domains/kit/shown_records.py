@@ -42,7 +42,7 @@ class Target:
     """Whose record an object may show."""
 
     table: str
-    """Of the record."""
+    """The record's table."""
     key: str
     """The object's field that holds the record's key."""
     part: str = ""
@@ -126,7 +126,7 @@ class Fields:
     first: Mapping[str, Any]
     """The values of the first record."""
     vary: set[str] = field(default_factory=set)
-    """Those whose values differ."""
+    """The fields whose values differ."""
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Fields:

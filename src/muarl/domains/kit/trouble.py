@@ -82,17 +82,17 @@ class Coping:
     """What becomes of a call that the system has failed."""
 
     again: tuple[ToolCall, Move | None] | None = None
-    """It is made again."""
+    """The call that is to be made again."""
     doubt: Doubt | None = None
-    """It must be found out first whether it was carried out."""
+    """The write of which it must be found out first whether it was carried out."""
     stuck: ToolCall | None = None
-    """Nothing helps."""
+    """The call that nothing helps."""
     doubtful: bool = False
-    """Nothing helps, and nobody knows what came of it."""
+    """Nobody knows what came of ``stuck``."""
     tries: int = 0
-    """Failed ones in a row."""
+    """Failed tries in a row."""
     look_tries: int = 0
-    """Failed ones of a doubt's look-up."""
+    """Failed tries of a doubt's look-up."""
     relooks: int = 0
     """How often a look-up was made again because its answer made no sense."""
 

@@ -40,7 +40,7 @@ class Ways:
     least: float | None = LEAST_RATING
     """The lowest rating of a document that is shown."""
     cache: EmbeddingCache | None = None
-    """Of embeddings."""
+    """The cache of embeddings."""
 
     @cached_property
     def _embedder(self) -> Embedder:

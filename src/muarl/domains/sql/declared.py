@@ -30,9 +30,9 @@ class SqlDatabase:
     """The Path of a SQLite file, relative to the module of the domain class, or a URL such as
     "postgresql+psycopg://user:password@host/shop"."""
     tables: Sequence[str] = ()
-    """Those that tools may see; empty: all."""
+    """The tables that tools may see; empty: all."""
     compared: Sequence[str] | None = None
-    """Those of them whose contents decide the reward (``Database.compared``); None: all."""
+    """The tables whose contents decide the reward (``Database.compared``); None: all."""
 
     def __post_init__(self) -> None:
         for name in ("tables", "compared"):

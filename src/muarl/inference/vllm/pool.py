@@ -54,7 +54,7 @@ class Patience:
     grace: float = 5.0
     """For a server to stop."""
     restarts: int = 3
-    """Of each server of ours, in all; a number."""
+    """How often each server of ours is started again, in all."""
 
 
 @dataclass(slots=True, eq=False)

@@ -57,7 +57,7 @@ class VllmSettings:
     eager: bool | None = None
     """No compilation and no CUDA graphs; None: so on CPUs."""
     threads: int = 0
-    """Of a CPU engine, 0: all that this process may use."""
+    """Threads of a CPU engine, 0: all that this process may use."""
     seed: int = 0
     nccl: bool = False
     sleep: bool = False

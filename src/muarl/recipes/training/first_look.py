@@ -38,7 +38,7 @@ class Looked:
     filled: list[Episode]
     """All episodes of the groups that were played to their end."""
     unfilled: list[Episode]
-    """Those of the others."""
+    """All episodes of the other groups."""
     rounds: list[tuple[TaskChoice | None, list[Episode]]]
     """By round, the choice of its tasks (None: as drawn), and their first rollouts."""
     tasks: list[Task]
@@ -117,7 +117,7 @@ class StepPlayed:
     all: Played
     """Its groups and episodes."""
     looked: list[Looked]
-    """By draw, how it came to them."""
+    """How it came to them, by draw."""
     config: PracticeConfig
 
     def figures(self, practice: Practice | None) -> dict[str, float]:

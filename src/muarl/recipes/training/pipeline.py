@@ -153,7 +153,7 @@ class Played:
     figures: dict[str, float] = field(default_factory=dict)
     """Metrics of the pipeline."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
-    """Of the episodes, by id."""
+    """The episodes' tasks, by id."""
 
 
 class Pipeline:

@@ -100,9 +100,9 @@ class TaskChoice:
     """Tasks chosen among candidates."""
 
     tasks: Sequence[Task]
-    """In the order of drawing."""
+    """The chosen tasks, in the order of drawing."""
     chances: Mapping[str, float]
-    """By id of a chosen task, that of having been chosen, in (0, 1]."""
+    """By a chosen task's id, the chance that it had of being chosen, in (0, 1]."""
     candidates: Sequence[tuple[Task, float]]
     """All, with the success that was expected of each."""
     repeated: Sequence[Task] = ()

@@ -26,7 +26,7 @@ class TurnCredit:
     place all the time, so that its turns are compared as without."""
 
     def __init__(self, places: Places, outcomes: KnownOutcomes | None = None) -> None:
-        self.places, self.known = places, outcomes or KnownOutcomes()
+        self.places, self.outcomes = places, outcomes or KnownOutcomes()
         self._tasks: Mapping[str, Task] = {}
         self._new: list[tuple[float, Sequence[str]]] = []
 
@@ -39,7 +39,7 @@ class TurnCredit:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {KNOWN: self.known.to_json()}
+        return {KNOWN: self.outcomes.to_json()}
 
     def begin(self, tasks: Mapping[str, Task]) -> None:
         """A step begins, of these tasks; none are needed of recorded episodes."""
@@ -47,7 +47,7 @@ class TurnCredit:
 
     def end(self) -> None:
         """The step has been learned from: what it showed is known from now on."""
-        self.known.note(self._new)
+        self.outcomes.note(self._new)
 
     def __call__(self, rewards: Sequence[float], episodes: Sequence[Episode]) -> list[Credit]:
         """The credit of one group's episodes."""
@@ -57,7 +57,7 @@ class TurnCredit:
             [f"{kind} ?" if p is None else p.key(kind) for p in own] for kind, own in zip(kinds, progress, strict=True)
         ]
         self._new += [*zip(rewards, keys, strict=True)]
-        return state_credit(rewards, episodes, keys, self.known)
+        return state_credit(rewards, episodes, keys, self.outcomes)
 
     def look(self, episodes: Iterable[Episode]) -> None:
         """Note the progress of episodes that are learned from later."""

@@ -135,7 +135,7 @@ class _Discovered:
     within: str
     """The argument of that tool in which its own arguments stand as JSON."""
     arguments: Mapping[str, Any]
-    """Its own."""
+    """Its own arguments."""
 
 
 def _discovered(call: Action) -> _Discovered | None:

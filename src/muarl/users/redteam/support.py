@@ -186,7 +186,7 @@ class RedTeamSource:
     """An environment as red-team tasks are made of it."""
 
     name: str
-    """Of the domain, as its tasks have it."""
+    """The domain's name, as its tasks have it."""
     make_tasks: Callable[..., list[Task]]
     """The environment's."""
     make_domain: Callable[[str], Domain]

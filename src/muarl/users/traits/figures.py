@@ -36,10 +36,10 @@ class ConversationFigures:
     """What counts of one conversation."""
 
     counts: Mapping[str, tuple[float, float]]
-    """As (how many, of how many) for each figure."""
+    """By figure, (how many, of how many)."""
     messages: int
     words: int
-    """A message."""
+    """Words of the user's messages together."""
     asked_back: tuple[int, int] = (0, 0)
 
 
@@ -50,9 +50,9 @@ class Measured:
     figures: Mapping[str, float]
     conversations: int
     messages: float
-    """Of the user's, a conversation."""
+    """The user's messages a conversation."""
     words: float
-    """A message."""
+    """Words a message."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
