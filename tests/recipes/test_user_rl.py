@@ -218,7 +218,8 @@ def test_void_conversations_count_neither_for_nor_against_the_agent() -> None:
 def measured(void: int, fails: int, expert: int) -> dict[str, dict[str, Any]]:
     flat: dict[str, float] = {}
     for who, failed in (("agent", fails), ("expert", expert)):
-        own = {"episodes": 200, "excluded": 0, "void": void, "valid": 200 - void, "agent_fails": failed, "success": 0,
+        own = {"episodes": 200, "excluded": 0, "void": void, "valid": 200 - void, "agent_fails": failed,
+               "success": 200 - void - failed,
                "violating": 0, "cut": 0, "user_messages": 1000, "words": 9000}  # fmt: skip
         flat |= {f"{who}/{key}": float(n) for key, n in own.items()}
     return shares(flat)

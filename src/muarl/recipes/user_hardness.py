@@ -154,13 +154,12 @@ def verdict(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping
         _told("The agent ends wrong", before[AGENT]["agent_fails"], after[AGENT]["agent_fails"]),
     ]
     if EXPERT in before and EXPERT in after:
-        lines.append(
-            _told("The scripted expert ends wrong", before[EXPERT]["agent_fails"], after[EXPERT]["agent_fails"])
-        )
-        if difference(before[EXPERT]["agent_fails"], after[EXPERT]["agent_fails"])[1][0] > 0:
+        was, now = before[EXPERT]["success"], after[EXPERT]["success"]
+        lines.append(_told("The scripted expert succeeds", was, now))
+        if not now["n"] or difference(was, now)[1][1] < 0:
             lines.append(
-                "The expert makes no mistakes, so some of the new failures are the user's: it gets past the checks of "
-                "its scenario. Look at the conversations of held-out-after-expert with `muarl view`."
+                "The expert makes no mistakes, so some of the agent's new failures are the user's doing: it gets past "
+                "the checks of its scenario. Look at held-out-after-expert with `muarl view`."
             )
     return lines
 
