@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from muarl.domains.tasks import Task
 from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 from muarl.user_errors.conduct import find_all
 from muarl.users.guard import GUARDED
-from muarl.users.sampled import MessageCheck
+
+if TYPE_CHECKING:  # who samples needs muarl[train]
+    from muarl.users.sampled import MessageCheck
 
 GOAL = "goal"
 """The name of the goal's check among the rules of the guard."""
