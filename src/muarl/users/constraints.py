@@ -18,7 +18,7 @@ from muarl.types.chat import STOP_WORDS, Message, ToolSpec, visible_to_user
 from muarl.user_errors.conduct import find_all
 from muarl.users.guard import GUARDED
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # who samples needs muarl[train]
     from muarl.users.sampled import MessageCheck
 
 GOAL = "goal"
