@@ -87,7 +87,7 @@ def test_settings_are_said_alike() -> None:
 def test_commands_that_make_or_read_runs_take_the_folder_of_runs() -> None:
     making = {path for path in COMMANDS if words(path) & {"--resume", "--dry-run"}} | {"reproduce"}
     reading = {"runs", "view", "report", "audit", "compare", "export", "tasks practise", "chat", "serve"}
-    assert making == {"quickstart", "base", "coldstart", "sft", "sft-user", "train", "eval", "reproduce"}
+    assert making == {"quickstart", "base", "coldstart", "sft", "sft-user", "train", "train-user", "eval", "reproduce"}
     assert {path for path in COMMANDS if "--runs-dir" in words(path)} == making | reading
     named = {p for p, c in COMMANDS.items() for a in c.params if str(a.metavar or a.name).upper().startswith("RUN")}
     assert named - {"reproduce"} <= making | reading

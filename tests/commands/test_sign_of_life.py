@@ -40,6 +40,7 @@ WORK = {
     "domains check": ("muarl_tools.checks.environment.rules.run_checks", "retail-generated"),
     "domains list": ("muarl.environments.registry.find", ""),
     "domains show": ("muarl.environments.configure.briefing", "retail-generated"),
+    "env export": ("muarl_tools.publish.publishing.publish", "retail-generated --as openenv"),
     "env serve": ("muarl_tools.commands.env._check", "retail-generated"),
     "eval": (BEFOREHAND, "retail-generated --agent expert"),
     "export": ("muarl_tools.export.export", "base"),
@@ -65,6 +66,7 @@ WORK = {
     "tasks from-log": ("muarl.environments.environment.Environment.make_domain", "FILE --out OUT"),
     "tasks practise": ("muarl_tools.commands.tasks_practise._episodes", "RUN --out OUT"),
     "train": (BEFOREHAND, "--checkpoint base"),
+    "train-user": (BEFOREHAND, "--checkpoint base --agent expert"),
     "user check": ("muarl_tools.commands.user._config", "agenda"),
     "user fit": ("muarl.environments.environment.Environment.place", "FILE --out settings.yaml"),
     "view": ("muarl_tools.view.runs.Library.__init__", "RUN"),
@@ -72,7 +74,7 @@ WORK = {
 """By command, where its work begins, and arguments that lead there."""
 
 NEEDS_TORCH = {"export", "model fetch", "model import", "plan", "reproduce", "serve", "base", "quickstart", "sft",
-               "sft-user", "train"}  # fmt: skip
+               "sft-user", "train", "train-user"}  # fmt: skip
 
 
 def commands(group: Any, before: str = "") -> Iterator[str]:

@@ -72,7 +72,7 @@ def lr_factor(update: int, config: ScheduleConfig) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerConfig:
-    """Optimiser and learning rate."""
+    """The optimiser of a learner, and its learning rate."""
 
     kind: Literal["adamw", "muon"] = "adamw"
     """The rule: "adamw", or "muon": Muon with ``muon_lr`` for the matrices inside the network, AdamW with ``lr`` for
