@@ -52,7 +52,7 @@ def is_refusal(answer: str | None, call: ToolCall) -> bool:
     return not any(len(v) >= 3 and not is_identifier(v) and names(text, v) for _, v in _arguments(call))
 
 
-def was_requested(told: str, call: ToolCall, spoken: Sequence[str] = (), person: str | None = None) -> bool | None:
+def was_requested(user_text: str, call: ToolCall, spoken: Sequence[str] = (), person: str | None = None) -> bool | None:
     """Whether the user's own words, all together, may ask for such a call. None where that cannot be told: nobody has
     said how people ask for it, or they do speak of what it is about.
 
@@ -62,29 +62,30 @@ def was_requested(told: str, call: ToolCall, spoken: Sequence[str] = (), person:
     if verb is None and not spoken:
         return None
     words = {*REQUESTS.get(verb or "", ()), *action_words(call.name, spoken)}
-    lower = told.lower().replace("’", "'")
+    lower = user_text.lower().replace("’", "'")
     if any(re.search(rf"(?<![a-z]){re.escape(_stem(w))}", lower) for w in words):
         return True
     about = {v for _, v in _arguments(call) if v != person and (len(v) >= 3 or (v.isdigit() and len(v) == 2))}
-    return None if any(names(told, v.replace("_", " ")) or names(told, v) for v in about) else False
+    return None if any(names(user_text, v.replace("_", " ")) or names(user_text, v) for v in about) else False
 
 
 def _stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word.endswith("e") else word
 
 
-def differs(step: AuditedCall, proposal: str, told: str) -> str | None:
+def differs(step: AuditedCall, proposal: str, user_text: str) -> str | None:
     """What of a write is not what was proposed, in a few words; None if nothing shows it.
 
     Only values that the proposal gives in another form count: another order's number, another date, another payment
-    method. What the user has named (``told``: all they said) may be written, and so may what no proposal speaks of.
+    method. What the user has named (``user_text``: all they said) may be written, and so may what no proposal speaks
+    of.
     """
-    text, said = " ".join(s for s in re.split(r"(?<=[.!?])\s+|\n", proposal) if not _NOT_THAT.search(s)), told
+    text, said = " ".join(s for s in re.split(r"(?<=[.!?])\s+|\n", proposal) if not _NOT_THAT.search(s)), user_text
     served = step.person or ""
     own = {value.lower() for _, value in _arguments(step.record.call)}
     several = {
-        v for given in step.record.call.arguments.values() if isinstance(given, (list, tuple)) and len(given) > 1
-        for v in leaves(given)
+        v for items in step.record.call.arguments.values() if isinstance(items, (list, tuple)) and len(items) > 1
+        for v in leaves(items)
     }  # fmt: skip
     whole = any(names(text, v) for v in several)  # a proposal that names none of several things tells nothing of them
     for name, value in _arguments(step.record.call):
@@ -116,10 +117,10 @@ def _leaves_open(said: str, method: str) -> bool:
 
 
 def _arguments(call: ToolCall) -> Iterator[tuple[str, str]]:
-    for name, given in call.arguments.items():
-        for value in leaves(given):
+    for name, argument in call.arguments.items():
+        for value in leaves(argument):
             yield name, value
 
 
-def _either(found: set[str]) -> str:
-    return " or ".join(sorted(found)[:3])
+def _either(options: set[str]) -> str:
+    return " or ".join(sorted(options)[:3])

@@ -20,26 +20,28 @@ BACK = 2
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One of the agent's tool calls and how it went. ``index``: of the message that carries it. ``result``: its text,
-    None if none was recorded. ``consented`` is None for calls that are no write that was carried out. ``fault``: what
-    made an error of it, where a system failed.
-
-    ``proposals``: what the user's latest message answers, the newest first: the agent's last words and, where those
-    only ask whether to go ahead, the ones before. ``answer``: that message, ``answered`` its index; ``fresh`` is False
-    if the agent has said something since.
-    """
+    """One of the agent's tool calls and how it went."""
 
     index: int
+    """Index of the message that carries it."""
     call: ToolCall
     result: str | None
+    """Its text, None if none was recorded."""
     error: bool
     kind: str
     consented: bool | None = None
+    """None for calls that are no write that was carried out."""
     proposals: tuple[str, ...] = ()
+    """What the user's latest message answers, the newest first: the agent's last words and, where those only ask
+    whether to go ahead, the ones before."""
     answer: str | None = None
+    """The user's latest message."""
     answered: int = -1
+    """Index of ``answer``."""
     fresh: bool = True
+    """False if the agent has said something since ``answer``."""
     fault: ToolFault | None = None
+    """What made an error of it, where a system failed."""
 
     @property
     def ok(self) -> bool:

@@ -22,8 +22,8 @@ def find(transcript: Transcript) -> Iterator[Finding]:
             where = {"before": "before", "after": "after", "around": "around"}[duty.when]
             text = f"Not said {where} {name}: {duty.text}"
             yield Finding("communication", f"unsaid-{duty.name}", duty.weight, step.record.index, text, name)
-    for wanted in unanswered(transcript):
-        text = f"The user asked ({wanted.about}) and was never told {wanted.answer}."
+    for question in unanswered(transcript):
+        text = f"The user asked ({question.about}) and was never told {question.answer}."
         yield Finding("communication", "unsaid-answer", "violation", max(len(transcript.messages) - 1, 0), text)
     for index, wrong in transcript.untrue:
         yield Finding("communication", "false-statement", "violation", index, f"{wrong[:1].upper()}{wrong[1:]}.")
@@ -38,12 +38,12 @@ def unanswered(transcript: Transcript) -> Iterator[Asked]:
         return
     heard = tuple(text for index, text in transcript.told if index >= transcript.begin)
     try:
-        found = tuple(asks(task, heard))
+        questions = tuple(asks(task, heard))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):  # a task that is not of the asker's making
         return
     words = [Message("assistant", text) for _, text in transcript.said]
-    told = said(words, [wanted.answer for wanted in found])
-    yield from (wanted for wanted, ok in zip(found, told, strict=True) if not ok)
+    answered = said(words, [question.answer for question in questions])
+    yield from (question for question, ok in zip(questions, answered, strict=True) if not ok)
 
 
 def owed(transcript: Transcript) -> Iterator[tuple[AuditedCall, Obligation]]:

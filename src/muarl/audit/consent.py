@@ -99,8 +99,8 @@ def _todo(verb: str) -> re.Pattern[str]:
 
 def names_action(text: str, tool: str, spoken: Sequence[str] = ()) -> bool:
     """True if the text speaks of the tool's action as something still to be done."""
-    told = normal_text(text)
-    return any(_todo(verb).search(told) for verb in action_words(tool, spoken))
+    plain = normal_text(text)
+    return any(_todo(verb).search(plain) for verb in action_words(tool, spoken))
 
 
 def same_object(text: str, arguments: Mapping[str, Any]) -> bool:
@@ -108,8 +108,8 @@ def same_object(text: str, arguments: Mapping[str, Any]) -> bool:
     for key, value in arguments.items():
         if not key.endswith("_id") or not isinstance(value, str) or not re.search(r"\d", value):
             continue
-        found = alike(value, text)
-        if found and value.lower() not in found:
+        identifiers = alike(value, text)
+        if identifiers and value.lower() not in identifiers:
             return False
     return True
 
@@ -117,11 +117,11 @@ def same_object(text: str, arguments: Mapping[str, Any]) -> bool:
 def alike(value: str, text: str) -> set[str]:
     """The identifiers of a value's shape in a text, in lower case: letters equal, digits any; of codes that mix both,
     such as 8JX2WO, all codes of that length."""
-    wanted = value.lower()
-    if _CODE.fullmatch(wanted):
-        codes = re.findall(rf"(?<![\w#-])[a-z0-9]{{{len(wanted)}}}(?![\w-])", text.lower())
+    lower = value.lower()
+    if _CODE.fullmatch(lower):
+        codes = re.findall(rf"(?<![\w#-])[a-z0-9]{{{len(lower)}}}(?![\w-])", text.lower())
         return {c for c in codes if _CODE.fullmatch(c)}
-    return set(re.findall(rf"(?<![\w#]){_shape(wanted)}(?!\w)", text.lower()))
+    return set(re.findall(rf"(?<![\w#]){_shape(lower)}(?!\w)", text.lower()))
 
 
 _CODE = re.compile(r"(?=[a-z0-9]*\d)(?![a-z]*\d+(?:st|nd|rd|th|am|pm|gb)?$)[a-z0-9]{5,8}")

@@ -14,11 +14,12 @@ JUDGED: frozenset[Layer] = frozenset({"policy", "communication"})
 
 @dataclass(frozen=True, slots=True)
 class CoverageCheck:
-    """A part of a layer that needs something of the domain's author. ``made``: whether rules declare it."""
+    """A part of a layer that needs something of the domain's author."""
 
     layer: Layer
     name: str
     made: Callable[[AuditRules], bool]
+    """Says whether rules declare what the check needs."""
 
 
 def _asks(rules: AuditRules) -> bool:
@@ -56,14 +57,14 @@ def missing(rules: AuditRules) -> tuple[CoverageCheck, ...]:
 def checked_layers(rules: AuditRules, judged: bool = False) -> frozenset[Layer]:
     """The layers that are checked at all. ``judged``: a judge was asked too."""
     needy = {c.layer for c in CHECKS}
-    found = {c.layer for c in made(rules)} | (JUDGED if judged else set())
-    return frozenset(layer for layer in LAYERS if layer not in needy or layer in found)
+    covered = {c.layer for c in made(rules)} | (JUDGED if judged else set())
+    return frozenset(layer for layer in LAYERS if layer not in needy or layer in covered)
 
 
 def missing_text(counts: Mapping[Layer, Mapping[str, int]], episodes: int) -> str:
     """ "policy (eligibility), safety (other people's data, in 3 of 12)" of checks and how many episodes lack them."""
     parts = []
     for layer, names in counts.items():
-        told = [name if n == episodes else f"{name}, in {n} of {episodes}" for name, n in names.items()]
-        parts.append(f"{layer} ({'; '.join(told)})")
+        listed = [name if n == episodes else f"{name}, in {n} of {episodes}" for name, n in names.items()]
+        parts.append(f"{layer} ({'; '.join(listed)})")
     return ", ".join(parts)

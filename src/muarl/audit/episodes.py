@@ -36,5 +36,5 @@ def audit_episode(
 
 def findings_in(transcript: Transcript) -> tuple[Finding, ...]:
     """The findings of all layers in a transcript."""
-    found = [finding for find in FINDERS for finding in find(transcript)]
-    return tuple(sorted(found, key=lambda f: (f.message, LAYERS.index(f.layer), f.rule)))
+    findings = [finding for find in FINDERS for finding in find(transcript)]
+    return tuple(sorted(findings, key=lambda f: (f.message, LAYERS.index(f.layer), f.rule)))

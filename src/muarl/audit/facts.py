@@ -34,16 +34,16 @@ def persons_in(result: str | None, person: str) -> tuple[str, ...]:
     """The ids of the persons whom an auth tool's answer names: the bare text, or a JSON string, or an object (or
     several) with the field ``person`` (an object without it stands for itself), or a line of text that says
     "guest_id G-12345" or "customer C1234"."""
-    found = parsed(result)
-    if isinstance(found, str):
-        text = found.strip('"')
+    answer = parsed(result)
+    if isinstance(answer, str):
+        text = answer.strip('"')
         if not re.search(r"\s", text):
             return (text,) if text else ()
         said = re.search(rf"\b(?:{re.escape(person)}|{re.escape(person.removesuffix('_id'))})\W{{1,3}}([\w-]+)", text)
         return (said.group(1),) if said else (text,)
-    if isinstance(found, Mapping):
-        return (str(found.get(person, (result or "").strip())),)
-    return tuple(str(row[person]) for row in found if isinstance(row, Mapping) and person in row)
+    if isinstance(answer, Mapping):
+        return (str(answer.get(person, (result or "").strip())),)
+    return tuple(str(row[person]) for row in answer if isinstance(row, Mapping) and person in row)
 
 
 class Facts:
@@ -97,8 +97,8 @@ class Facts:
             for side in ("assistant", "user"):
                 kit = self.world.toolkit(side)
                 if kit is not None and table in kit.db and key in kit.db[table]:
-                    found: Record = kit.db[table].peek(key)
-                    return found
+                    row: Record = kit.db[table].peek(key)
+                    return row
             return None
         if not self._can_tell(table):
             tell_unknowable(table)
@@ -125,11 +125,11 @@ class Facts:
         table, field = resource.held
         if self.world is None:
             self._learn()
-            known = self._holders.get((resource.table, key))
-            served = None if known is not None or person is None else self._seen.get((table, person))
+            holder = self._holders.get((resource.table, key))
+            served = None if holder is not None or person is None else self._seen.get((table, person))
             # Who has shown all that is theirs, and not this, does not own it.
-            shown = None if served is None else served.get(field)
-            return ANOTHER if isinstance(shown, (list, Mapping)) and key not in shown else known
+            holdings = None if served is None else served.get(field)
+            return ANOTHER if isinstance(holdings, (list, Mapping)) and key not in holdings else holder
         kit = self.world.toolkit("assistant")
         if kit is None or table not in kit.db:
             return None
@@ -139,13 +139,13 @@ class Facts:
         """Read the results that came since the last time."""
         log, self._log = self._log, []
         for call, text in log:
-            found = parsed(text)
+            answer = parsed(text)
             if call.name not in self._rules.open_tools:
-                for row in _objects(found, DEEP):
+                for row in _objects(answer, DEEP):
                     self._learn_record(call, row)
             if self._rules.learns is not None:
                 try:
-                    self._seen |= {(table, key): record for table, key, record in self._rules.learns(call, found)}
+                    self._seen |= {(table, key): record for table, key, record in self._rules.learns(call, answer)}
                 except (KeyError, TypeError, ValueError, IndexError, AttributeError):
                     pass  # a result of another shape than the author's tools have shows nothing
 
@@ -164,8 +164,8 @@ class Facts:
 
 
 def _question(tool: str, arguments: Mapping[str, Any]) -> str:
-    given = {k: v for k, v in arguments.items() if v is not None}
-    return f"{tool} {json.dumps(given, sort_keys=True, default=str)}"
+    present = {k: v for k, v in arguments.items() if v is not None}
+    return f"{tool} {json.dumps(present, sort_keys=True, default=str)}"
 
 
 def _objects(value: Any, depth: int) -> Iterator[Record]:

@@ -28,9 +28,10 @@ AMBIGUOUS = ("timeout_after_write", "latency")
 
 @dataclass(frozen=True, slots=True)
 class FaultRecovery:
-    """What became of one call that a fault failed. ``message``, ``call``: the message that carries it, and the call."""
+    """What became of one call that a fault failed."""
 
     message: int
+    """Index of the message that carries the call."""
     call: ToolCall
     fault: ToolFault
 
@@ -114,59 +115,68 @@ def _hands_over(name: str, transfer_tools: frozenset[str]) -> bool:
     return name in transfer_tools or (not transfer_tools and name.startswith("transfer"))
 
 
-def excuses_transfer(found: Sequence[FaultRecovery], message: int) -> bool:
+def excuses_transfer(outcomes: Sequence[FaultRecovery], message: int) -> bool:
     """Whether a hand-over at this message was right because a call was failed by faults until then: more than once, or
     for lack of permission, or it was a write that nobody could tell the outcome of."""
-    before = [one for one in found if one.message < message and not one.solved]
+    before = [one for one in outcomes if one.message < message and not one.solved]
     again = any(one.tried_again for one in before)
     return again or any(one.fault.kind == "permission" or one.timed_out_write for one in before)
 
 
-def figures(found: Sequence[FaultRecovery]) -> dict[str, float]:
+def figures(outcomes: Sequence[FaultRecovery]) -> dict[str, float]:
     """Counts for a verdict's audit: calls that faults failed, and of those the ones that were made again, looked at
     before, told of, or handed over, and writes repeated without a look."""
     return {
-        "failed_calls": float(len(found)),
-        "failed_calls_tried_again": float(sum(one.tried_again for one in found)),
-        "timed_out_writes": float(sum(one.timed_out_write for one in found)),
-        "timed_out_writes_checked": float(sum(one.checked for one in found)),
-        "failed_calls_told": float(sum(one.told for one in found)),
-        "failed_calls_handed_over": float(sum(one.handed_over for one in found)),
-        "blind_repeats": float(sum(one.repeated_at is not None for one in found)),
+        "failed_calls": float(len(outcomes)),
+        "failed_calls_tried_again": float(sum(one.tried_again for one in outcomes)),
+        "timed_out_writes": float(sum(one.timed_out_write for one in outcomes)),
+        "timed_out_writes_checked": float(sum(one.checked for one in outcomes)),
+        "failed_calls_told": float(sum(one.told for one in outcomes)),
+        "failed_calls_handed_over": float(sum(one.handed_over for one in outcomes)),
+        "blind_repeats": float(sum(one.repeated_at is not None for one in outcomes)),
     }
 
 
 @dataclass(slots=True)
 class FaultCount:
-    """One kind of fault over many episodes. ``episodes``: with one; ``scored`` ones, and ``successes`` among these.
-    ``faults``: how many; ``failed``: those that made an error of a call; of these, calls that were ``tried_again``,
-    ``told`` of and ``handed_over``, and ``timed_out_writes``, of which ``checked`` and ``repeated_blindly`` are."""
+    """One kind of fault over many episodes."""
 
     episodes: int = 0
+    """Episodes with such a fault."""
     scored: int = 0
+    """Of these, episodes with a score."""
     successes: int = 0
+    """Of the scored ones, episodes that succeeded."""
     faults: int = 0
+    """How many such faults there were."""
     failed: int = 0
+    """Faults that made an error of a call."""
     tried_again: int = 0
+    """Failed calls that were made again."""
     timed_out_writes: int = 0
+    """Failed calls that were writes which timed out."""
     checked: int = 0
+    """Of these writes, those where a read was answered before the same write was made again, if it was."""
     repeated_blindly: int = 0
+    """Of these writes, those that were made again with no look in between."""
     told: int = 0
+    """Failed calls that the user was told of."""
     handed_over: int = 0
+    """Failed calls that were handed over."""
 
-    def add(self, faults: int, found: Sequence[FaultRecovery], success: bool | None) -> None:
+    def add(self, faults: int, outcomes: Sequence[FaultRecovery], success: bool | None) -> None:
         """Take an episode's faults of the kind into account, and what became of those that failed a call."""
         self.episodes += 1
         self.scored += success is not None
         self.successes += success is True
         self.faults += faults
-        self.failed += len(found)
-        self.tried_again += sum(one.tried_again for one in found)
-        self.timed_out_writes += sum(one.timed_out_write for one in found)
-        self.checked += sum(one.checked for one in found)
-        self.repeated_blindly += sum(one.repeated_at is not None for one in found)
-        self.told += sum(one.told for one in found)
-        self.handed_over += sum(one.handed_over for one in found)
+        self.failed += len(outcomes)
+        self.tried_again += sum(one.tried_again for one in outcomes)
+        self.timed_out_writes += sum(one.timed_out_write for one in outcomes)
+        self.checked += sum(one.checked for one in outcomes)
+        self.repeated_blindly += sum(one.repeated_at is not None for one in outcomes)
+        self.told += sum(one.told for one in outcomes)
+        self.handed_over += sum(one.handed_over for one in outcomes)
 
     def to_json(self) -> dict[str, int]:
         """A plain dict."""
@@ -174,9 +184,9 @@ class FaultCount:
 
 
 def count_faults(
-    counts: dict[str, FaultCount], messages: Sequence[Message], success: bool | None, found: Sequence[FaultRecovery]
+    counts: dict[str, FaultCount], messages: Sequence[Message], success: bool | None, outcomes: Sequence[FaultRecovery]
 ) -> None:
-    """Add one episode to the counts by kind. ``found``: what became of its failed calls (``recoveries``)."""
+    """Add one episode to the counts by kind. ``outcomes``: what became of its failed calls (``recoveries``)."""
     kinds = Counter(fault.kind for message in messages for fault in message.faults)
     for kind, faults in kinds.items():
-        counts.setdefault(kind, FaultCount()).add(faults, [one for one in found if one.fault.kind == kind], success)
+        counts.setdefault(kind, FaultCount()).add(faults, [one for one in outcomes if one.fault.kind == kind], success)

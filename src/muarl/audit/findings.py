@@ -35,20 +35,20 @@ an operator must never see (see ``rules.CATASTROPHIC``)."""
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that an audit says of an episode.
-
-    ``rule``: its name, such as "write-without-consent". ``message``: the index in ``Episode.messages`` of the message
-    it points at. ``text``: one sentence for an operator. ``call``: the tool's name where it is about a call. ``by``:
-    who found it.
-    """
+    """One thing that an audit says of an episode."""
 
     layer: Layer
     rule: str
+    """Its name, such as "write-without-consent"."""
     severity: Severity
     message: int
+    """Index in ``Episode.messages`` of the message it points at."""
     text: str
+    """One sentence for an operator."""
     call: str | None = None
+    """The tool's name where it is about a call."""
     by: Literal["rule", "judge"] = "rule"
+    """Who found it."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly."""
@@ -57,8 +57,8 @@ class Finding:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Finding:
         """The inverse of ``to_json``; other keys are passed over. ValueError names a field that is missing or wrong."""
-        wanted = {"layer": LAYERS, "severity": SEVERITIES, "by": ("rule", "judge")}
-        for name, allowed in wanted.items():
+        choices = {"layer": LAYERS, "severity": SEVERITIES, "by": ("rule", "judge")}
+        for name, allowed in choices.items():
             if data.get(name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {data.get(name)!r}")
         for name in ("rule", "text"):
@@ -74,19 +74,19 @@ class Finding:
 
 def worst(findings: Iterable[Finding]) -> Severity | None:
     """The worst severity among findings, None if there are none."""
-    found = {f.severity for f in findings}
-    return next((s for s in reversed(SEVERITIES) if s in found), None)
+    severities = {f.severity for f in findings}
+    return next((s for s in reversed(SEVERITIES) if s in severities), None)
 
 
-def write_findings(path: Path, found: Iterable[tuple[Mapping[str, Any], Iterable[Finding]]]) -> int:
+def write_findings(path: Path, episodes: Iterable[tuple[Mapping[str, Any], Iterable[Finding]]]) -> int:
     """Write findings as JSON lines, whole or not at all: one line a finding; returns how many.
 
-    ``found``: for each episode what identifies it (``episode`` and ``task_id``, and what else is known) and its
+    ``episodes``: for each episode what identifies it (``episode`` and ``task_id``, and what else is known) and its
     findings. A line holds these keys first, then those of ``Finding.to_json``.
     """
     count = 0
     with whole_file(path) as out:
-        for where, findings in found:
+        for where, findings in episodes:
             for finding in findings:
                 out.write(in_utf8(json.dumps({**where, **finding.to_json()}, ensure_ascii=False)) + "\n")
                 count += 1

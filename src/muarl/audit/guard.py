@@ -52,11 +52,12 @@ ERROR = "Error"
 
 @dataclass(frozen=True, slots=True)
 class CallGuard:
-    """Looks at replies before their calls are made. ``rules``: of the domain that is served; ``kind_of``: says of a
-    tool whether it reads, writes or neither."""
+    """Looks at replies before their calls are made."""
 
     rules: AuditRules
+    """Rules of the domain that is served."""
     kind_of: KindOf
+    """Says of a tool whether it reads, writes or neither."""
 
     @classmethod
     def of(cls, rules: AuditRules, domain: Domain | None = None) -> CallGuard:
@@ -91,9 +92,9 @@ class CallGuard:
         whole = [*before, replace(reply, tool_calls=tuple(calls)), *answers]
         episode = Episode("", "", "", [Turn(message) for message in whole], StopReason.MAX_TURNS)
         transcript = Transcript(episode, None, self.rules, self.kind_of, begin=len(before))
-        found = [*policy.find(transcript), *safety.find(transcript), *_unseen(transcript)]
+        findings = [*policy.find(transcript), *safety.find(transcript), *_unseen(transcript)]
         # One injected text says as much of a call as all that it would follow.
-        once = {(f.rule, f.call, "" if f.rule == INJECTION else f.text): f for f in reversed(found)}
+        once = {(f.rule, f.call, "" if f.rule == INJECTION else f.text): f for f in reversed(findings)}
         return tuple(f for f in reversed(once.values()) if f.severity != "note")
 
 
@@ -127,5 +128,5 @@ def _as_read(message: Message) -> Message:
     if message.role != "tool" or not text:
         return message
     record = compact.read(text) if "; " in text and text.lstrip()[:1] not in ("{", "[") else None
-    shown = json.dumps(record, default=str) if isinstance(record, (dict, list)) else text
-    return replace(message, content=shown, error=message.error or text.startswith(ERROR))
+    content = json.dumps(record, default=str) if isinstance(record, (dict, list)) else text
+    return replace(message, content=content, error=message.error or text.startswith(ERROR))

@@ -54,33 +54,35 @@ Answer with JSON only:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something that a judge is asked. ``rule``: of the finding if it is not met; ``missed``: whether a rule says so
-    already."""
+    """Something that a judge is asked."""
 
     id: str
     text: str
     layer: Layer
     rule: str
+    """Rule of the finding if it is not met."""
     message: int
     call: str
     missed: bool = False
+    """Whether a rule says so already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of a conversation. ``cleared``: (rule, message) of findings that it takes back. ``dropped``:
-    answers without a passage that stands where it says."""
+    """What a judge says of a conversation."""
 
     findings: tuple[Finding, ...] = ()
     cleared: frozenset[tuple[str, int]] = frozenset()
+    """(rule, message) of findings that it takes back."""
     dropped: int = 0
+    """Number of answers without a passage that stands where it says."""
 
-    def upon(self, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    def upon(self, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """The findings of rules and judge together."""
-        kept = [f for f in found if f.by == "judge" or (f.rule, f.message) not in self.cleared]
-        known = {(f.rule, f.message) for f in kept}
-        kept += [f for f in self.findings if (f.rule, f.message) not in known]
-        return tuple(sorted(kept, key=lambda f: (f.message, LAYERS.index(f.layer), f.rule)))
+        remaining = [f for f in findings if f.by == "judge" or (f.rule, f.message) not in self.cleared]
+        places = {(f.rule, f.message) for f in remaining}
+        remaining += [f for f in self.findings if (f.rule, f.message) not in places]
+        return tuple(sorted(remaining, key=lambda f: (f.message, LAYERS.index(f.layer), f.rule)))
 
 
 @dataclass(frozen=True)
@@ -130,10 +132,10 @@ def questions(transcript: Transcript) -> tuple[Question, ...]:
 def audit_prompt(transcript: Transcript, asked: Sequence[Question], policy: str) -> list[dict[str, str]]:
     """The system and user message that the judge gets."""
     kinds = "\n".join(f'- "{name}": {meaning}' for name, (_, meaning) in KINDS.items())
-    told = "\n".join(_line(i, m) for i, m in enumerate(transcript.messages))
+    conversation = "\n".join(_line(i, m) for i, m in enumerate(transcript.messages))
     put = "\n".join(f"{q.id}. {q.text}" for q in asked) or "(none)"
     content = (
-        f"<policy>\n{policy[:POLICY_CHARACTERS]}\n</policy>\n\n<conversation>\n{told}\n</conversation>\n\n"
+        f"<policy>\n{policy[:POLICY_CHARACTERS]}\n</policy>\n\n<conversation>\n{conversation}\n</conversation>\n\n"
         f"<questions>\n{put}\n</questions>"
     )
     system = _SYSTEM.format(kinds=kinds, least=MIN_QUOTE)
@@ -153,18 +155,18 @@ def read_judgement(answer: str, transcript: Transcript, asked: Sequence[Question
     """The judgement in an answer; a fenced code block is allowed. ValueError says what is wrong with it."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
-        found = parse_json(fenced.group(1) if fenced else answer)
+        judgement = parse_json(fenced.group(1) if fenced else answer)
     except ValueError as problem:
         raise ValueError(f"{problem} in {answer[:200]!r}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("answers"), list):
+    if not isinstance(judgement, dict) or not isinstance(judgement.get("answers"), list):
         raise ValueError(f"there is no list of answers in {answer[:200]!r}")
-    given = {row.get("id"): row for row in found["answers"] if isinstance(row, dict)}
-    missing = [q.id for q in asked if not isinstance(given.get(q.id, {}).get("met"), bool)]
+    rows = {row.get("id"): row for row in judgement["answers"] if isinstance(row, dict)}
+    missing = [q.id for q in asked if not isinstance(rows.get(q.id, {}).get("met"), bool)]
     if missing:
         raise ValueError(f"{missing[0]} is not answered with true or false")
     findings, cleared, dropped = [], set(), 0
     for question in asked:
-        row = given[question.id]
+        row = rows[question.id]
         if not row["met"]:
             if not question.missed:
                 text = f"Cleared by the judge: {question.text}"
@@ -175,7 +177,7 @@ def read_judgement(answer: str, transcript: Transcript, asked: Sequence[Question
                 cleared.add((question.rule, question.message))
             else:
                 dropped += 1
-    faults = found.get("faults", [])
+    faults = judgement.get("faults", [])
     for row in faults if isinstance(faults, list) else []:
         kind = KINDS.get(str(row.get("kind"))) if isinstance(row, dict) else None
         if kind is None or not _quoted(transcript, row):
@@ -192,12 +194,12 @@ def _quoted(transcript: Transcript, row: Any) -> bool:
     if type(turn) is not int or not 0 <= turn < len(transcript.messages) or not isinstance(quote, str):
         return False
     message = transcript.messages[turn]
-    wanted = _even(quote)
-    if message.role != "assistant" or len(wanted) < MIN_QUOTE:
+    passage = _even(quote)
+    if message.role != "assistant" or len(passage) < MIN_QUOTE:
         return False
     calls = " ".join(json.dumps(dict(c.arguments), ensure_ascii=False) for c in message.tool_calls)
     values = " ".join(str(v) for c in message.tool_calls for v in c.arguments.values())
-    return any(wanted in _even(text) for text in (message.content or "", calls, values))
+    return any(passage in _even(text) for text in (message.content or "", calls, values))
 
 
 def _even(text: str) -> str:

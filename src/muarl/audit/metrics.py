@@ -25,18 +25,18 @@ def _access(records: Sequence[CallRecord], rules: AuditRules) -> tuple[int, int]
 
     Who is authenticated is the user id that the auth tool was asked for, or else the one that it answered.
     """
-    known: set[str] = set()
+    served: set[str] = set()
     early = foreign = 0
     for record in records:
         if not record.ok:
             continue
         if record.call.name in rules.auth_tools:
             asked = record.call.arguments.get(rules.person)
-            known.update([asked] if isinstance(asked, str) else persons_in(record.result, rules.person))
+            served.update([asked] if isinstance(asked, str) else persons_in(record.result, rules.person))
         elif record.kind != "generic" and record.call.name not in rules.open_tools:
-            early += not known
+            early += not served
             whose = record.call.arguments.get(rules.person)
-            foreign += bool(known) and isinstance(whose, str) and whose not in known
+            foreign += bool(served) and isinstance(whose, str) and whose not in served
     return early, foreign
 
 
@@ -80,7 +80,7 @@ def audit(
     writes = [r for r in records if r.consented is not None]
     unasked = sum(not r.consented for r in writes if r.call.name not in rules.free_writes)
     transfers = [r for r in records if r.call.name in rules.transfer_tools and not r.error]
-    found = {
+    metrics = {
         "calls": float(len(records)),
         "tool_errors": float(sum(r.error for r in records)),
         "malformed_calls": float(sum(r.call.invalid is not None for r in records)),
@@ -95,16 +95,16 @@ def audit(
     met = recoveries(messages, rules.transfer_tools, kind_of) if FAULTS in episode.tags else []
     if task is not None and (needed := needs_transfer(task, rules)) is not None:
         excused = bool(transfers) and excuses_transfer(met, transfers[0].index)
-        found["needless_transfers"] = float(bool(transfers) and not needed and not excused)
+        metrics["needless_transfers"] = float(bool(transfers) and not needed and not excused)
     if FAULTS in episode.tags:
-        found |= figures(met)
+        metrics |= figures(met)
     if rules.auth_tools:
         early, foreign = _access(records, rules)
-        found["access_before_authentication"] = float(early)
-        found["foreign_access"] = float(foreign)
+        metrics["access_before_authentication"] = float(early)
+        metrics["foreign_access"] = float(foreign)
     if rules.search_tools:
-        found["searches"] = float(sum(r.call.name in rules.search_tools for r in records))
+        metrics["searches"] = float(sum(r.call.name in rules.search_tools for r in records))
     if rules.grounded is not None and task is not None and world is not None:
         right = list(rules.grounded(task, world, messages))
-        found |= {"documented": float(len(right)), "grounded": float(sum(right))}
-    return found
+        metrics |= {"documented": float(len(right)), "grounded": float(sum(right))}
+    return metrics

@@ -43,8 +43,8 @@ def find(transcript: Transcript) -> Iterator[Finding]:
         if name in STATE and task is not None and task.actions:
             yield from _state(transcript, task, name, last)
         elif name == "COMMUNICATE" and task is not None and task.communicate_info:
-            told = said(transcript.messages, task.communicate_info)
-            missing = [text for text, ok in zip(task.communicate_info, told, strict=True) if not ok]
+            stated = said(transcript.messages, task.communicate_info)
+            missing = [text for text, ok in zip(task.communicate_info, stated, strict=True) if not ok]
             yield _finding("not-told", _last_said(transcript, last), f"The user was never told {_listed(missing)}.")
         elif name == "ACTION" and task is not None and task.actions:
             made = acted(transcript.messages, task.actions)
@@ -58,14 +58,14 @@ def find(transcript: Transcript) -> Iterator[Finding]:
 
 def _state(transcript: Transcript, task: Task, name: str, last: int) -> Iterator[Finding]:
     """The first write that the task does not ask for; else what was not written."""
-    wanted = [a for a in task.actions or () if _writes(transcript, a.name)]
-    left = list(wanted)
+    expected = [a for a in task.actions or () if _writes(transcript, a.name)]
+    left = list(expected)
     for step in transcript.writes:
         match = next((a for a in left if _same(a, step.record.call)), None)
         if match is not None:
             left.remove(match)
             continue
-        alike = [a for a in wanted if a.name == step.record.call.name]
+        alike = [a for a in expected if a.name == step.record.call.name]
         why = _difference(alike, step.record.call)
         text = f"{step.record.call.name} is the first change that the right answer does not hold{why}."
         yield _finding("wrong-write", step.record.index, text, step.record.call.name)
@@ -128,8 +128,8 @@ def _arguments(action: Action) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown or "what it must be"
+    text = ", ".join(names[:3])
+    return f"{text} and {len(names) - 3} more" if len(names) > 3 else text or "what it must be"
 
 
 def _last_said(transcript: Transcript, last: int) -> int:

@@ -98,13 +98,13 @@ def _counted(text: str) -> set[str]:
 
 def _counts(text: str) -> dict[str, float]:
     """Numbers in a text by what they count: the word behind them without its plural, or the sign before them."""
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for match in _COUNTED.finditer(text):
         sign = match.group().lstrip()[0]
         what = sign if sign in "$€£" else (match.group(2) or "").lower().rstrip("s")
         if what:
-            found[what] = float(match.group(1))
-    return found
+            counts[what] = float(match.group(1))
+    return counts
 
 
 def _faults(transcript: Transcript, faults: Sequence[FaultRecovery]) -> Iterator[Finding]:
@@ -134,11 +134,11 @@ def _transfers(transcript: Transcript, faults: Sequence[FaultRecovery]) -> Itera
     rules, task = transcript.rules, transcript.task
     handed = [s for s in transcript.own if s.record.call.name in rules.transfer_tools and not s.record.error]
     for step in handed:
-        given = next((str(step.record.call.arguments[n]) for n in _SUMMARY if n in step.record.call.arguments), None)
-        if given is None and step.record.call.arguments:
-            given = " ".join(leaves(dict(step.record.call.arguments)))
-        if not says_something(given or ""):
-            text = f"The hand-over's summary ({given!r}) does not describe the problem."
+        summary = next((str(step.record.call.arguments[n]) for n in _SUMMARY if n in step.record.call.arguments), None)
+        if summary is None and step.record.call.arguments:
+            summary = " ".join(leaves(dict(step.record.call.arguments)))
+        if not says_something(summary or ""):
+            text = f"The hand-over's summary ({summary!r}) does not describe the problem."
             yield _finding("handover-without-summary", step, text)
     if not handed:
         return

@@ -70,12 +70,13 @@ _OBLIGATION = ("name", "tools", "text", "say", "when", "or_value", "weight")
 
 @dataclass(frozen=True)
 class RulesFile:
-    """The rules of a file. ``domain``: whose they are, "" if it does not say. ``in_code``: what the domain's class
-    declares besides, which no file can hold."""
+    """The rules of a file."""
 
     rules: AuditRules
     domain: str = ""
+    """Whose they are, "" if it does not say."""
     in_code: tuple[str, ...] = ()
+    """What the domain's class declares besides, which no file can hold."""
 
 
 def keep_rules(folder: Path, domain: Domain, rules: AuditRules | None = None, *, number: int = 1) -> Path | None:
@@ -116,18 +117,18 @@ def to_data(rules: AuditRules, domain: Domain) -> dict[str, Any]:
             out[name] = sorted(value) if name in _NAMES else value
     for name in _WORDS:
         if words := getattr(rules, name):
-            out[name] = {tool: list(given) for tool, given in words.items()}
+            out[name] = {tool: list(phrases) for tool, phrases in words.items()}
     if rules.resources:
-        out["resources"] = [_told(r, _RESOURCE) for r in rules.resources]
-    if told := [_told(o, _OBLIGATION) for o in rules.obligations if o.applies is None]:
-        out["obligations"] = told
+        out["resources"] = [_as_data(r, _RESOURCE) for r in rules.resources]
+    if obligations := [_as_data(o, _OBLIGATION) for o in rules.obligations if o.applies is None]:
+        out["obligations"] = obligations
     in_code = [f"forbids: {tool}" for tool in rules.forbids] + [f"authority: {tool}" for tool in rules.authority]
     in_code += [f"obligations: {o.name}" for o in rules.obligations if o.applies is not None]
     in_code += ["learns"] if rules.learns is not None else []
     return out | ({"in_code": in_code} if in_code else {})
 
 
-def _told(thing: Resource | Obligation, names: tuple[str, ...]) -> dict[str, Any]:
+def _as_data(thing: Resource | Obligation, names: tuple[str, ...]) -> dict[str, Any]:
     out = {}
     for name in names:
         value = getattr(thing, name)
@@ -142,25 +143,25 @@ def read_rules(path: Path, what: str = "--rules: ") -> RulesFile:
     """The rules of a YAML or JSON file (docs/audit.md). ConfigError names the field that is wrong; ``what`` begins its
     message."""
     try:
-        given = read_yaml(path)
+        data = read_yaml(path)
     except DataError as problem:
         raise ConfigError(f"{what}{problem}") from None
-    if not isinstance(given, Mapping):
+    if not isinstance(data, Mapping):
         raise ConfigError(f"{what}{path} must hold fields such as auth_tools and writes")
     try:
-        return from_data(given)
+        return from_data(data)
     except ConfigError as problem:
         raise ConfigError(f"{what}{path}: {problem}") from None
 
 
-def from_data(given: Mapping[str, Any]) -> RulesFile:
+def from_data(data: Mapping[str, Any]) -> RulesFile:
     """Rules from plain data. ConfigError names the field that is wrong."""
     out: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     domain, in_code = "", []
     name = ""
     try:
-        for name, value in given.items():
+        for name, value in data.items():
             if name in ("reads", "writes", "generic"):
                 kinds |= dict.fromkeys(_names(value, name), name.removesuffix("s"))
             elif name in _WORDS:
@@ -179,8 +180,8 @@ def from_data(given: Mapping[str, Any]) -> RulesFile:
                 in_code = _names(value, name)
             else:
                 raise ConfigError(f"{name} is unknown; see docs/audit.md")
-        if (told := out.get("told_person")) is not None:
-            _pattern(told, "told_person")
+        if (pattern := out.get("told_person")) is not None:
+            _pattern(pattern, "told_person")
     except ConfigError:
         raise
     except (TypeError, KeyError, ValueError) as problem:
@@ -188,10 +189,10 @@ def from_data(given: Mapping[str, Any]) -> RulesFile:
     return RulesFile(AuditRules(**out, kinds=kinds), domain, tuple(in_code))
 
 
-def _resource(given: Any) -> Resource:
-    found = Resource(**_fields(given, "resources", ("held", "arguments")))
-    _pattern(found.pattern, "resources.pattern")
-    return found
+def _resource(data: Any) -> Resource:
+    resource = Resource(**_fields(data, "resources", ("held", "arguments")))
+    _pattern(resource.pattern, "resources.pattern")
+    return resource
 
 
 def _pattern(text: Any, name: str) -> None:

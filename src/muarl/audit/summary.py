@@ -26,10 +26,11 @@ WORST = 20
 
 @dataclass(slots=True)
 class RuleCount:
-    """How often a rule found something. ``severity``: the worst of its findings."""
+    """How often a rule found something."""
 
     layer: Layer
     severity: Severity
+    """The worst of its findings."""
     findings: int = 0
     episodes: int = 0
 
@@ -60,31 +61,34 @@ def note_violations(episode: Episode, findings: Iterable[Finding], rules: AuditR
     """Write ``violations`` into a scored episode's verdict (``audit["violations"]``), where figures, comparisons and
     whoever reads the episode find it; what an earlier audit wrote goes."""
     if episode.verdict is not None:
-        kept = {k: v for k, v in episode.verdict.audit.items() if k != VIOLATIONS}
-        found = violations(findings, rules, judged) if acted(episode) else None
-        noted = kept if found is None else kept | {VIOLATIONS: float(found)}
+        figures = {k: v for k, v in episode.verdict.audit.items() if k != VIOLATIONS}
+        count = violations(findings, rules, judged) if acted(episode) else None
+        noted = figures if count is None else figures | {VIOLATIONS: float(count)}
         episode.verdict = replace(episode.verdict, audit=noted)
 
 
 @dataclass
 class AuditSummary:
-    """The sum of audits. ``name``: of what. ``unjudged``: episodes that a judge should have seen and did not.
-    ``not_checked``: by layer, checks that the rules did not allow, and for how many episodes. ``by_domain``: the sums
-    of each domain of a run with several. ``without_agent``: episodes without a message of the agent; ``unread``: those
-    of which not all that the agent did could be read. Neither counts in any layer's share but the outcome's.
-    ``faults``: by kind, what systems that fail did, and how the agent recovered."""
+    """The sum of audits."""
 
     name: str = "audit"
+    """What was audited."""
     unjudged: int = 0
+    """Episodes that a judge should have seen and did not."""
     judged: int = 0
     rules: dict[str, RuleCount] = field(default_factory=dict)
     worst: list[Shown] = field(default_factory=list)
     excluded: int = 0
     without_agent: int = 0
+    """Episodes without a message of the agent; like ``unread``, they count in no layer's share but the outcome's."""
     unread: int = 0
+    """Episodes of which not all that the agent did could be read."""
     not_checked: dict[Layer, dict[str, int]] = field(default_factory=dict)
+    """By layer, checks that the rules did not allow, and for how many episodes."""
     by_domain: dict[str, AuditSummary] = field(default_factory=dict)
+    """The sums of each domain of a run with several."""
     faults: dict[str, FaultCount] = field(default_factory=dict)
+    """By kind, what systems that fail did, and how the agent recovered."""
     _tasks: dict[str, list[_Attempt]] = field(default_factory=lambda: defaultdict(list))
 
     def add(
@@ -137,18 +141,18 @@ class AuditSummary:
         for check in missing(rules):
             names = self.not_checked.setdefault(check.layer, {})
             names[check.name] = names.get(check.name, 0) + 1
-        for rule, found in _by_rule(findings).items():
-            worst = max((f.severity for f in found), key=SEVERITIES.index)
-            count = self.rules.setdefault(rule, RuleCount(found[0].layer, worst))
-            count.findings += len(found)
+        for rule, group in _by_rule(findings).items():
+            worst = max((f.severity for f in group), key=SEVERITIES.index)
+            count = self.rules.setdefault(rule, RuleCount(group[0].layer, worst))
+            count.findings += len(group)
             count.episodes += 1
             count.severity = max(count.severity, worst, key=SEVERITIES.index)
         place = where if where is not None else {"episode": episode.id, "task_id": episode.task_id}
         self._keep(Shown(place, f) for f in findings if f.severity != "note")
 
-    def _keep(self, shown: Iterable[Shown]) -> None:
+    def _keep(self, examples: Iterable[Shown]) -> None:
         """The worst findings, of every rule some, in the order in which they came."""
-        for one in shown:
+        for one in examples:
             same = sum(s.finding.rule == one.finding.rule for s in self.worst)
             if same < max(2, WORST // 6):
                 self.worst.append(one)
@@ -257,10 +261,10 @@ _CLAIMED: frozenset[Layer] = frozenset({"policy", "safety"})
 
 
 def _by_rule(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    found: dict[str, list[Finding]] = defaultdict(list)
+    by_rule: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        found[finding.rule].append(finding)
-    return found
+        by_rule[finding.rule].append(finding)
+    return by_rule
 
 
 def _order(name: str, count: RuleCount) -> tuple[int, int, str]:

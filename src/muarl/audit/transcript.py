@@ -22,38 +22,38 @@ from muarl.types.episode import Episode
 
 @dataclass(frozen=True, slots=True)
 class RecordAccess:
-    """A person's record that a call named. ``owner``: whose it is, None if nobody could tell. ``foretold``: whether
-    an earlier call had shown that to the agent."""
+    """A person's record that a call named."""
 
     table: str
     key: str
     owner: str | None
+    """Whose it is, None if nobody could tell."""
     foretold: bool
+    """Whether an earlier call had shown that to the agent."""
 
 
 @dataclass(slots=True)
 class AuditedCall:
-    """One of the agent's calls with what was known before it.
-
-    ``person``: whom the conversation served by then, None if nobody was identified. ``newcomers``: persons that this
-    call identified although another was being served. ``accesses``: what it named. ``forbidden``: why the policy
-    forbids it. ``beyond``: why it was beyond what the agent may do alone. ``due``: obligations that it brings.
-    """
+    """One of the agent's calls with what was known before it."""
 
     record: CallRecord
     person: str | None = None
+    """Whom the conversation served by then, None if nobody was identified."""
     newcomers: tuple[str, ...] = ()
+    """Persons that this call identified although another was being served."""
     accesses: tuple[RecordAccess, ...] = ()
+    """Records that it named."""
     forbidden: str | None = None
+    """Why the policy forbids it."""
     beyond: str | None = None
+    """Why it was beyond what the agent may do alone."""
     due: tuple[Obligation, ...] = ()
+    """Obligations that it brings."""
 
 
 @dataclass
 class Transcript:
-    """One conversation. ``beside``: whether what the agent writes beside its calls reaches the user (logs of live
-    agents; never in muarl). ``begin``: the first message that is judged; by default the first that is the agent's own
-    doing, behind the task's history."""
+    """One conversation."""
 
     episode: Episode
     task: Task | None
@@ -61,7 +61,10 @@ class Transcript:
     kind_of: KindOf
     domain: Domain | None = None
     beside: bool = False
+    """Whether what the agent writes beside its calls reaches the user (logs of live agents; never in muarl)."""
     begin: int = -1
+    """The first message that is judged; by default the first that is the agent's own doing, behind the task's
+    history."""
     steps: list[AuditedCall] = field(default_factory=list)
     untrue: list[tuple[int, str]] = field(default_factory=list)
     """The numbers of messages that state what is not so, with what is wrong."""
@@ -181,9 +184,9 @@ class Transcript:
     def _look_again(self, step: AuditedCall, facts: Facts) -> None:
         """Whose a record is may only be shown by the call that looks at it."""
         if any(a.owner is None for a in step.accesses):
-            known = {r.table: r for r in self.rules.resources}
+            resources = {r.table: r for r in self.rules.resources}
             step.accesses = tuple(
-                replace(a, owner=facts.owner(known[a.table], a.key, step.person)) if a.owner is None else a
+                replace(a, owner=facts.owner(resources[a.table], a.key, step.person)) if a.owner is None else a
                 for a in step.accesses
             )
 
@@ -193,20 +196,20 @@ class _Served:
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
-        self._known: tuple[str, ...] = ()
+        self._persons: tuple[str, ...] = ()
         self._since = -1
         self._acts: list[int] = []  # messages with calls about persons, in order
         self._taken_back = -1  # the latest message that may say that an identity was wrong
 
     @property
     def person(self) -> str | None:
-        return self._known[0] if self._known else None
+        return self._persons[0] if self._persons else None
 
     def hear(self, text: str, index: int) -> None:
         """Note who the user says they are, where the policy takes their word for it."""
         pattern = self._transcript.rules.told_person
-        if pattern is not None and not self._known and (said := search(pattern, text)) is not None:
-            self._known, self._since = (said,), index
+        if pattern is not None and not self._persons and (said := search(pattern, text)) is not None:
+            self._persons, self._since = (said,), index
         if may_correct_identity(text):
             self._taken_back = index
 
@@ -218,15 +221,15 @@ class _Served:
         if record.call.name not in rules.auth_tools:
             return ()
         asked = record.call.arguments.get(rules.person)
-        found = (asked,) if isinstance(asked, str) else persons_in(record.result, rules.person)
-        if not found:
+        persons = (asked,) if isinstance(asked, str) else persons_in(record.result, rules.person)
+        if not persons:
             return ()
-        others = tuple(p for p in found if p not in self._known)
-        if not self._known or (others == found and self._corrected(record.index)):
-            self._known, self._since = found, record.index
+        others = tuple(p for p in persons if p not in self._persons)
+        if not self._persons or (others == persons and self._corrected(record.index)):
+            self._persons, self._since = persons, record.index
             return ()
-        if len(found) > len(others):  # one of several namesakes, or the same person again
-            self._known = tuple(p for p in self._known if p in found)
+        if len(persons) > len(others):  # one of several namesakes, or the same person again
+            self._persons = tuple(p for p in self._persons if p in persons)
             return ()
         return others
 

@@ -35,19 +35,19 @@ def is_identifier(value: str) -> bool:
 
 def names(text: str, value: str) -> bool:
     """Whether a text holds a value as a word of its own; dates also as people write them ("May 20")."""
-    lower, wanted = text.lower(), value.lower()
-    if re.search(rf"(?<![\w#]){re.escape(wanted)}(?!\w)", lower) or f"#{wanted}" in lower:
+    lower, term = text.lower(), value.lower()
+    if re.search(rf"(?<![\w#]){re.escape(term)}(?!\w)", lower) or f"#{term}" in lower:
         return True
-    if wanted.startswith("#") and re.search(rf"(?<!\w){re.escape(wanted[1:])}(?!\w)", lower):
+    if term.startswith("#") and re.search(rf"(?<!\w){re.escape(term[1:])}(?!\w)", lower):
         return True
-    return any(form in lower for form in _dates(wanted))
+    return any(form in lower for form in _dates(term))
 
 
 def _dates(value: str) -> Iterator[str]:
-    found = re.fullmatch(r"\d{4}-(\d\d)-(\d\d)", value)
-    if found is None or not 1 <= int(found[1]) <= 12:
+    match = re.fullmatch(r"\d{4}-(\d\d)-(\d\d)", value)
+    if match is None or not 1 <= int(match[1]) <= 12:
         return
-    month, day = _MONTHS[int(found[1]) - 1], int(found[2])
+    month, day = _MONTHS[int(match[1]) - 1], int(match[2])
     full = {"jan": "january", "feb": "february", "mar": "march", "apr": "april", "jun": "june", "jul": "july",
             "aug": "august", "sep": "september", "oct": "october", "nov": "november", "dec": "december"}  # fmt: skip
     for name in (month, f"{month}.", full.get(month, month)):
@@ -55,14 +55,14 @@ def _dates(value: str) -> Iterator[str]:
             yield f"{name} {number}"
             yield f"{number} {name}"
             yield f"{number}. {name}"
-    yield f"{int(found[1])}/{day}"
-    yield f"{int(found[1]):02d}/{day:02d}"
+    yield f"{int(match[1])}/{day}"
+    yield f"{int(match[1]):02d}/{day:02d}"
 
 
 def method_in(value: str) -> str | None:
     """The words for the payment method that an id names, such as "gift card"; None for other ids."""
-    found = _METHOD.fullmatch(value.lower())
-    return found.group(1).replace("_", " ") if found else None
+    match = _METHOD.fullmatch(value.lower())
+    return match.group(1).replace("_", " ") if match else None
 
 
 def methods_in(text: str) -> set[str]:
@@ -70,13 +70,13 @@ def methods_in(text: str) -> set[str]:
     lower = text.lower()
     if "original payment" in lower or "same payment" in lower:
         return set()  # whichever that is
-    found = {m for m in ("credit card", "gift card", "paypal", "certificate", "debit card", "bank account")
+    methods = {m for m in ("credit card", "gift card", "paypal", "certificate", "debit card", "bank account")
              if m in lower or m.replace(" ", "_") in lower}  # fmt: skip
     if re.search(r"\b(?:visa|mastercard|master card|amex)\b", lower):
-        found.add("credit card")
+        methods.add("credit card")
     if re.search(r"\bgiftcard\b", lower):
-        found.add("gift card")
-    return found
+        methods.add("gift card")
+    return methods
 
 
 def others_alike(value: str, text: str) -> set[str]:
