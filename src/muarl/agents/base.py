@@ -15,19 +15,19 @@ from muarl.types.episode import StopReason, TokenTrace, Usage
 
 @dataclass(frozen=True, slots=True)
 class AgentTurn:
-    """What an agent did: a message (text, or tool calls with or without text), and why it had to stop, if it had to.
-
-    ``stop`` is set when a limit cut the turn (``turn_length``, ``context_full``) or nothing came (``empty_reply``); the
-    message may then be partial. ``span`` and ``version`` say where its sampled ids stand in the session's tokens.
-    ``response``: what the server called its response, if it has a name.
-    """
+    """What an agent did: a message, and why it had to stop, if it had to."""
 
     message: Message
+    """Text, or tool calls with or without text; it may be partial where ``stop`` is set."""
     stop: StopReason | None = None
+    """Set when a limit cut the turn (``turn_length``, ``context_full``) or nothing came (``empty_reply``)."""
     usage: Usage = Usage()
     span: tuple[int, int] | None = None
+    """Where its sampled ids stand in the session's tokens."""
     version: int | None = None
+    """Version of the policy that sampled them."""
     response: str | None = None
+    """What the server called its response, if it has a name."""
 
 
 class AgentSession(Protocol):

@@ -25,11 +25,11 @@ class ExpertSession:
         """Hear the user, read what the tools answered, and take the next step: one call or one sentence."""
         said = self._brain.act(new)
         if not isinstance(said, Message) or said.role != "assistant":
-            found = (
+            returned = (
                 f"a message with the role {said.role!r}" if isinstance(said, Message) else f"a {type(said).__name__}"
             )
             raise ConfigError(
-                f"expert {type(self._brain).__name__}: act returned {found}, and must return "
+                f"expert {type(self._brain).__name__}: act returned {returned}, and must return "
                 "Message('assistant', TEXT) or Message('assistant', None, CALLS)"
             )
         return AgentTurn(said)

@@ -100,8 +100,8 @@ class GuardedSession:
 
     def episode_tags(self) -> Mapping[str, Any]:
         """What the guard has done: replies held back, turns in which a plain sentence was said, and why."""
-        found = dict(sorted(self._findings.items()))
-        return {AGENT_GUARD: {"held_back": self._held, "given_up": self._given_up, "findings": found}}
+        findings = dict(sorted(self._findings.items()))
+        return {AGENT_GUARD: {"held_back": self._held, "given_up": self._given_up, "findings": findings}}
 
     def close(self) -> None:
         """Free what the agent's session holds."""

@@ -19,13 +19,16 @@ SaidOutside = Message | str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SampledTokens:
-    """The exact ids of one message, as the trainer's sampler saw and produced them: ``prompt_ids``, the whole context;
-    ``ids`` with their ``logprobs``; ``version``: of the policy."""
+    """The exact ids of one message, as the trainer's sampler saw and produced them."""
 
     prompt_ids: Sequence[int]
+    """The whole context."""
     ids: Sequence[int]
+    """The ids that were sampled."""
     logprobs: Sequence[float]
+    """Log-probabilities of ``ids``, one for each."""
     version: int = 0
+    """Version of the policy."""
 
 
 def as_message(said: SaidOutside) -> Message:
@@ -100,15 +103,15 @@ class OutsideAgent:
 
     def _keep(self, sampled: SampledTokens) -> tuple[int, int]:
         trace = self.tokens or TokenTrace()
-        known = len(trace)
-        if list(sampled.prompt_ids[:known]) != trace.ids:
+        length = len(trace)
+        if list(sampled.prompt_ids[:length]) != trace.ids:
             raise ConfigError(
                 "tokens.prompt_ids: they do not begin with the ids of the turns before, so that they are not what was "
                 "sampled after: append to those ids, or leave tokens out"
             )
         if len(sampled.ids) != len(sampled.logprobs):
             raise ConfigError("tokens.logprobs: there must be one for each of tokens.ids")
-        trace.append_given(sampled.prompt_ids[known:])
+        trace.append_given(sampled.prompt_ids[length:])
         self.tokens = trace
         return trace.append_sampled(sampled.ids, sampled.logprobs, sampled.version)
 

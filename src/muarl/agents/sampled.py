@@ -19,17 +19,19 @@ from muarl.types.episode import StopReason, TokenTrace, Usage
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the policy speaks, and how long.
-
-    ``turn_tokens``: cap on one reply. ``context``: cap on the tokens before the agent, its reply included: on a whole
-    episode, unless the format drops earlier thoughts. Temperature 0 is greedy; ``top_p`` 1 and ``top_k`` 0 are off.
-    """
+    """How the policy speaks, and how long."""
 
     turn_tokens: int = 1024
+    """Cap on the tokens of one reply."""
     context: int = 32768
+    """Cap on the tokens before the agent, its reply included: on a whole episode, unless the format drops earlier
+    thoughts."""
     temperature: float = 1.0
+    """0 is greedy."""
     top_p: float = 1.0
+    """1 is off."""
     top_k: int = 0
+    """0 is off."""
 
 
 class SampledAgent:
@@ -96,15 +98,15 @@ class SampledSession:
         new = with_tool_names(new, self._asked)
         anew = chat.written_anew(trace.context(), self._system, self._tools, self._said, new)
         if anew is None:
-            given = chat.extend(trace.context(), new) if trace.ids else chat.prompt(self._system, self._tools, new)
+            ids = chat.extend(trace.context(), new) if trace.ids else chat.prompt(self._system, self._tools, new)
         else:
-            given = anew
-        room = limits.context - len(given) - (trace.context_length if anew is None else 0)
+            ids = anew
+        room = limits.context - len(ids) - (trace.context_length if anew is None else 0)
         if room < 1:
             return AgentTurn(Message("assistant", ""), StopReason.CONTEXT_FULL)
         if anew is not None:
             trace.restart()
-        trace.append_given(given)
+        trace.append_given(ids)
         params = SamplingParams(
             max_tokens=min(limits.turn_tokens, room),
             temperature=limits.temperature,
