@@ -35,11 +35,12 @@ class DroppedConversation:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Kept and dropped conversations, in the order in which they were drawn. ``wanted``: per scenario."""
+    """Kept and dropped conversations, in the order in which they were drawn."""
 
     kept: Sequence[Episode]
     dropped: Sequence[DroppedConversation]
     wanted: Mapping[str, int]
+    """Conversations that were asked for, per scenario."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -49,10 +50,10 @@ def write(folder: Path, dataset: Dataset, *, spent: Usage, seconds: float) -> di
     write_episodes(folder / "episodes.jsonl", dataset.kept, context=True)
     write_text(folder / "messages.jsonl", _lines(message_row(e) for e in dataset.kept))
     write_text(folder / "dropped.jsonl", _lines(_dropped_row(d) for d in dataset.dropped))
-    found = figures(dataset, spent=spent, seconds=seconds)
-    write_text(folder / "card.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    write_text(folder / "README.md", card(dataset, found))
-    return found
+    numbers = figures(dataset, spent=spent, seconds=seconds)
+    write_text(folder / "card.json", json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "README.md", card(dataset, numbers))
+    return numbers
 
 
 def read(folder: Path) -> list[Episode]:
@@ -83,13 +84,13 @@ def message_row(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _dropped_row(found: DroppedConversation) -> dict[str, Any]:
+def _dropped_row(conversation: DroppedConversation) -> dict[str, Any]:
     return {
-        "id": found.episode.id,
-        "scenario": found.episode.tags.get(SCENARIO, found.episode.domain),
-        "filter": found.filter,
-        "detail": found.detail,
-        "episode": found.episode.to_json(),
+        "id": conversation.episode.id,
+        "scenario": conversation.episode.tags.get(SCENARIO, conversation.episode.domain),
+        "filter": conversation.filter,
+        "detail": conversation.detail,
+        "episode": conversation.episode.to_json(),
     }
 
 
@@ -100,15 +101,15 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 def figures(dataset: Dataset, *, spent: Usage, seconds: float) -> dict[str, Any]:
     """What the card says, as numbers."""
     scenarios = {}
-    for name, wanted in dataset.wanted.items():
-        kept = [e for e in dataset.kept if e.tags.get(SCENARIO) == name]
+    for name, count in dataset.wanted.items():
+        episodes = [e for e in dataset.kept if e.tags.get(SCENARIO) == name]
         lost = [d for d in dataset.dropped if d.episode.tags.get(SCENARIO) == name]
         scenarios[name] = {
-            "wanted": wanted,
-            "kept": len(kept),
+            "wanted": count,
+            "kept": len(episodes),
             "dropped": dict(sorted(Counter(d.filter for d in lost).items())),
-            "intents": dict(sorted(Counter(str(e.tags.get("intent", "")) for e in kept).items())),
-            **sizes(kept),
+            "intents": dict(sorted(Counter(str(e.tags.get("intent", "")) for e in episodes).items())),
+            **sizes(episodes),
         }
     return {
         **dataset.facts,
@@ -141,32 +142,32 @@ def _words(message: Message) -> int:
     return len((message.content or "").split()) + called
 
 
-def card(dataset: Dataset, found: Mapping[str, Any]) -> str:
+def card(dataset: Dataset, numbers: Mapping[str, Any]) -> str:
     """README.md: what is in the dataset, how it was made, what was dropped and why, one example per scenario."""
-    return "\n".join(_card(dataset, found))
+    return "\n".join(_card(dataset, numbers))
 
 
-def _card(dataset: Dataset, found: Mapping[str, Any]) -> Iterator[str]:
+def _card(dataset: Dataset, numbers: Mapping[str, Any]) -> Iterator[str]:
     yield "# Synthesised conversations\n"
-    yield f"{found['kept']} conversations between a customer and an agent with tools, made by `muarl coldstart`.\n"
+    yield f"{numbers['kept']} conversations between a customer and an agent with tools, made by `muarl coldstart`.\n"
     facts = [(name, str(value)) for name, value in dataset.facts.items()]
     facts += [
-        ("kept", str(found["kept"])),
-        ("dropped", str(found["dropped"])),
-        ("words", f"{found['words']:,}, of which the agent's {found['agent_words']:,}"),
-        *_models(found["usage"]),
-        ("seconds", f"{found['seconds']:.0f}"),
+        ("kept", str(numbers["kept"])),
+        ("dropped", str(numbers["dropped"])),
+        ("words", f"{numbers['words']:,}, of which the agent's {numbers['agent_words']:,}"),
+        *_models(numbers["usage"]),
+        ("seconds", f"{numbers['seconds']:.0f}"),
     ]
     yield _table(("", ""), facts)
     yield "## Scenarios\n"
     rows = []
-    for name, part in found["scenarios"].items():
+    for name, part in numbers["scenarios"].items():
         row = [name, f"{part['kept']} of {part['wanted']}", str(sum(part["dropped"].values()))]
         row += [f"{part['agent_messages']:.1f}", f"{part['tool_calls']:.1f}", f"{part['words']:,}"]
         rows.append((*row, str(len(part["intents"]))))
     head = ("scenario", "kept", "dropped", "agent messages", "tool calls", "words", "intents")
     yield _table(head, rows)
-    if found["dropped_by"]:
+    if numbers["dropped_by"]:
         yield "## Dropped\n"
         yield _table(("filter", "conversations", "such as"), list(_reasons(dataset)))
     yield "## Files\n"
@@ -177,10 +178,10 @@ def _card(dataset: Dataset, found: Mapping[str, Any]) -> Iterator[str]:
     yield "To learn from it: `muarl sft sft.demonstrations_file=FOLDER/episodes.jsonl --checkpoint MODEL`\n"
     yield "## One conversation of each scenario\n"
     yield "Of middling length; long messages are cut.\n"
-    for name in found["scenarios"]:
-        kept = sorted((e for e in dataset.kept if e.tags.get(SCENARIO) == name), key=lambda e: len(e.turns))
-        if kept:
-            yield from _example(name, kept[len(kept) // 2])
+    for name in numbers["scenarios"]:
+        episodes = sorted((e for e in dataset.kept if e.tags.get(SCENARIO) == name), key=lambda e: len(e.turns))
+        if episodes:
+            yield from _example(name, episodes[len(episodes) // 2])
 
 
 def _models(usage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -66,5 +66,5 @@ def shingles(episode: Episode) -> frozenset[int]:
             words.append(f"<{message.role}>")
             words += [f"<{c.name}>" for c in message.tool_calls]
             words += ["<id>" if _ID.fullmatch(w) else w for w in (message.content or "").lower().split()]
-    found = (" ".join(words[i : i + GRAM]) for i in range(max(1, len(words) - GRAM + 1)))
-    return frozenset(int.from_bytes(hashlib.blake2b(g.encode(), digest_size=4).digest(), "big") for g in found)
+    grams = (" ".join(words[i : i + GRAM]) for i in range(max(1, len(words) - GRAM + 1)))
+    return frozenset(int.from_bytes(hashlib.blake2b(g.encode(), digest_size=4).digest(), "big") for g in grams)

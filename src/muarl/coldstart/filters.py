@@ -34,7 +34,7 @@ class JudgedConversations:
     def __init__(self, path: Path) -> None:
         self._path = path
         drop_broken_tail(path)
-        self._known = {row["id"]: bool(row["ok"]) for row in read_lines(path)}
+        self._answers = {row["id"]: bool(row["ok"]) for row in read_lines(path)}
 
     def ask(self, judge: Judge | None, episodes: Sequence[Episode]) -> dict[str, bool]:
         """Whether each conversation is in keeping with its policy, by id; all asked at once, those known not again.
@@ -43,20 +43,20 @@ class JudgedConversations:
         """
         if judge is None:
             return {e.id: True for e in episodes}
-        missing = [e for e in episodes if e.id not in self._known]
+        missing = [e for e in episodes if e.id not in self._answers]
         if missing:
             with event_loop() as loop:
                 loop.run(self._ask(judge, missing))
-        return {e.id: self._known[e.id] for e in episodes}
+        return {e.id: self._answers[e.id] for e in episodes}
 
     async def _ask(self, judge: Judge, episodes: Sequence[Episode]) -> None:
         async def one(episode: Episode) -> None:
             answer = await judge(episode.messages, [f"The policy:\n{episode.system}\n\n{EXPECTED}"])
             append_line(self._path, {"id": episode.id, "ok": answer})
-            self._known[episode.id] = answer
+            self._answers[episode.id] = answer
 
-        found = await asyncio.gather(*map(one, episodes), return_exceptions=True)
-        for failure in found:
+        outcomes = await asyncio.gather(*map(one, episodes), return_exceptions=True)
+        for failure in outcomes:
             if isinstance(failure, InfrastructureError):
                 raise MuarlError(f"coldstart.judge: {failure}") from None
             if isinstance(failure, BaseException):
@@ -85,14 +85,16 @@ class FilterBounds:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A conversation with all that filters look at. ``tools``: what the agent was offered at its start and later;
-    ``user_tools``: the user's. ``checkable``: whether the task says what a right ending is."""
+    """A conversation with all that filters look at."""
 
     episode: Episode
     task: Task
     tools: Sequence[ToolSpec]
+    """What the agent was offered at its start and later."""
     user_tools: Sequence[ToolSpec] = ()
+    """The user's tools."""
     checkable: bool = True
+    """Whether the task says what a right ending is."""
 
     @property
     def spoken(self) -> list[Message]:
@@ -103,27 +105,27 @@ class Candidate:
 Filter = Callable[[Candidate, FilterBounds], str | None]
 
 
-def finished(found: Candidate, bounds: FilterBounds) -> str | None:
+def finished(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """A participant ended it; no limit cut it, and nothing broke."""
-    stop = found.episode.stop
+    stop = candidate.episode.stop
     if stop is StopReason.INFRASTRUCTURE:
-        return found.episode.error or "broke off"
-    if not found.episode.learnable:
+        return candidate.episode.error or "broke off"
+    if not candidate.episode.learnable:
         return "spoiled by its user"
     return None if stop.chosen else f"cut by {stop.value}"
 
 
-def schema(found: Candidate, bounds: FilterBounds) -> str | None:
+def schema(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """Every call of agent and user can be read, names a tool there is, and fits its schema."""
-    sides = {"assistant": {t.name: t for t in found.tools}, "user": {t.name: t for t in found.user_tools}}
-    for message in found.episode.messages:
-        known = sides.get(message.role, {})
+    sides = {"assistant": {t.name: t for t in candidate.tools}, "user": {t.name: t for t in candidate.user_tools}}
+    for message in candidate.episode.messages:
+        tools = sides.get(message.role, {})
         for call in message.tool_calls:
             if call.invalid is not None:
                 return f"{message.role} call that cannot be read: {call.invalid}"
-            if call.name not in known:
+            if call.name not in tools:
                 return f"{message.role} call of {call.name!r}, which is no tool here"
-            problem = _misfit(call.arguments, known[call.name].parameters)
+            problem = _misfit(call.arguments, tools[call.name].parameters)
             if problem is not None:
                 return f"{call.name}: {problem}"
     return None
@@ -137,16 +139,16 @@ def _misfit(arguments: Mapping[str, object], parameters: Mapping[str, object]) -
     return None if wrong is None else wrong.message[:200]
 
 
-def errors(found: Candidate, bounds: FilterBounds) -> str | None:
+def errors(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """Few calls are answered by an error; one that is put right teaches, many don't."""
-    failed = sum(m.role == "tool" and m.error for m in found.episode.messages)
+    failed = sum(m.role == "tool" and m.error for m in candidate.episode.messages)
     return None if failed <= bounds.max_tool_errors else f"{failed} calls failed"
 
 
-def goal(found: Candidate, bounds: FilterBounds) -> str | None:
+def goal(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """The world is as it should be, where the task says how."""
-    verdict = found.episode.verdict
-    if not found.checkable or verdict is None or is_success(verdict.reward):
+    verdict = candidate.episode.verdict
+    if not candidate.checkable or verdict is None or is_success(verdict.reward):
         return None
     missed = [name for name, value in verdict.breakdown.items() if value < 1]
     return f"not reached: {', '.join(missed) or verdict.note or 'reward 0'}"
@@ -161,23 +163,23 @@ POLICY = {
 """What an audit (audit/metrics.py) may find that no conversation to learn from has."""
 
 
-def policy(found: Candidate, bounds: FilterBounds) -> str | None:
+def policy(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """The audit finds no breach."""
-    audit = found.episode.verdict.audit if found.episode.verdict is not None else {}
+    audit = candidate.episode.verdict.audit if candidate.episode.verdict is not None else {}
     return next((text for name, text in POLICY.items() if audit.get(name, 0.0) > 0), None)
 
 
-def user(found: Candidate, bounds: FilterBounds) -> str | None:
+def user(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """The simulated user keeps to its scenario and does not give it away (user_errors/errors.py)."""
-    errors_found = find_user_errors(found.task, found.episode.messages, user_tools=found.user_tools)
-    return next((f"{e.rule}: {e.detail}" for e in errors_found), None)
+    user_errors = find_user_errors(candidate.task, candidate.episode.messages, user_tools=candidate.user_tools)
+    return next((f"{e.rule}: {e.detail}" for e in user_errors), None)
 
 
-def leak(found: Candidate, bounds: FilterBounds) -> str | None:
+def leak(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """The agent neither writes control tokens nor recites its policy."""
-    told = _words(found.episode.system or "")
-    grams = {tuple(told[i : i + COPIED_WORDS]) for i in range(len(told) - COPIED_WORDS + 1)}
-    for message in found.spoken:
+    policy_words = _words(candidate.episode.system or "")
+    grams = {tuple(policy_words[i : i + COPIED_WORDS]) for i in range(len(policy_words) - COPIED_WORDS + 1)}
+    for message in candidate.spoken:
         text = message.content or ""
         token = next((t for t in CONTROL if t in text), None)
         if token is not None:
@@ -188,20 +190,20 @@ def leak(found: Candidate, bounds: FilterBounds) -> str | None:
     return None
 
 
-def repetition(found: Candidate, bounds: FilterBounds) -> str | None:
+def repetition(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """The agent does not go round in circles."""
-    said = Counter(" ".join(_words(m.content or "")) for m in found.spoken if not m.tool_calls and m.content)
-    made = Counter((c.name, repr(sorted(c.arguments.items()))) for m in found.spoken for c in m.tool_calls)
+    said = Counter(" ".join(_words(m.content or "")) for m in candidate.spoken if not m.tool_calls and m.content)
+    made = Counter((c.name, repr(sorted(c.arguments.items()))) for m in candidate.spoken for c in m.tool_calls)
     worst = max((*said.values(), *made.values()), default=0)
     return None if worst <= SAME_AGAIN else f"the same {worst} times"
 
 
-def length(found: Candidate, bounds: FilterBounds) -> str | None:
+def length(candidate: Candidate, bounds: FilterBounds) -> str | None:
     """Neither too short to show anything nor too long to learn from."""
-    turns = len(found.spoken)
+    turns = len(candidate.spoken)
     if not bounds.min_turns <= turns <= bounds.max_turns:
         return f"{turns} messages of the agent"
-    words = sum(len((m.content or "").split()) for m in found.episode.messages)
+    words = sum(len((m.content or "").split()) for m in candidate.episode.messages)
     return None if words <= bounds.max_words else f"{words} words"
 
 
@@ -211,10 +213,10 @@ FILTERS: Mapping[str, Filter] = {
 """All filters on single conversations, in the order in which they are asked."""
 
 
-def reason(found: Candidate, bounds: FilterBounds) -> tuple[str, str] | None:
+def reason(candidate: Candidate, bounds: FilterBounds) -> tuple[str, str] | None:
     """The first filter that objects, and its detail; None for a conversation that passes them all."""
     for name, objects in FILTERS.items():
-        detail = objects(found, bounds)
+        detail = objects(candidate, bounds)
         if detail is not None:
             return name, detail
     return None

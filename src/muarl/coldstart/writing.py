@@ -60,13 +60,14 @@ Answer with JSON only: {{"scenarios": [{{"intent": "...", "persona": "...", "sce
 
 @dataclass(frozen=True)
 class Brief:
-    """What a teacher is told of a domain. ``intents``: what customers come for, in a few words each."""
+    """What a teacher is told of a domain."""
 
     name: str
     policy: str
     tools: Sequence[ToolSpec]
     world: str
     intents: Sequence[str]
+    """What customers come for, in a few words each."""
 
 
 class WrittenTasks:
@@ -93,27 +94,27 @@ class WrittenTasks:
         tags = {"intent": row["intent"], "persona": row["persona"], "written": True}
         return Task(f"{self._brief.name}-written-{number}", self._brief.name, row["scenario"], None, (), tags=tags)
 
-    async def _write(self, wanted: int, seed: int) -> None:
+    async def _write(self, count: int, seed: int) -> None:
         """Ask for all that is missing at once, and again for what was of no use."""
         failed = self._alike = self._unusable = 0
-        while (before := len(self._rows)) < wanted:
-            starts = range(before, wanted, AT_ONCE)
-            plans = [[plan_of(self._brief, seed, n) for n in range(s, min(s + AT_ONCE, wanted))] for s in starts]
+        while (before := len(self._rows)) < count:
+            starts = range(before, count, AT_ONCE)
+            plans = [[plan_of(self._brief, seed, n) for n in range(s, min(s + AT_ONCE, count))] for s in starts]
             asked = (
                 self._ask(plan, derive_seed(seed, start, failed)) for start, plan in zip(starts, plans, strict=True)
             )
             for row in (row for rows in await asyncio.gather(*asked) for row in rows):
-                if any(_overlap(row["scenario"], known["scenario"]) > SAME for known in self._rows):
+                if any(_overlap(row["scenario"], other["scenario"]) > SAME for other in self._rows):
                     self._alike += 1
                     continue
                 append_line(self._path, row)
                 self._rows.append(row)
             failed = failed + 1 if len(self._rows) == before else 0
             if failed == TRIES:
-                self._give_up(wanted)
+                self._give_up(count)
                 return
 
-    def _give_up(self, wanted: int) -> None:
+    def _give_up(self, count: int) -> None:
         text = (
             f"{self._brief.name}: the teacher wrote no usable scenario in {TRIES} rounds. Of those that were asked "
             f"for, {self._alike} were too much like earlier ones (more than {SAME:.0%} of their words the same) and "
@@ -121,14 +122,14 @@ class WrittenTasks:
         )
         if not self._rows:
             raise InfrastructureError(text, boundary="world")
-        log.warning("%s. Continuing with %d of %d scenarios.", text, len(self._rows), wanted)
+        log.warning("%s. Continuing with %d of %d scenarios.", text, len(self._rows), count)
 
     async def _ask(self, plan: Sequence[tuple[str, str]], seed: int) -> list[dict[str, Any]]:
         question = [{"role": "user", "content": prompt(self._brief, plan)}]
         reply = await self._endpoint.chat(question, seed=seed, temperature=1.0, boundary="world")
-        found = read(reply.content or "", plan)
-        self._unusable += len(plan) - len(found)
-        return found
+        scenarios = read(reply.content or "", plan)
+        self._unusable += len(plan) - len(scenarios)
+        return scenarios
 
 
 def plan_of(brief: Brief, seed: int, number: int) -> tuple[str, str]:
@@ -160,11 +161,11 @@ def read(answer: str, plan: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
         texts = [row["scenario"] for row in rows]
     except (ValueError, TypeError, KeyError):
         return []
-    found = []
+    scenarios = []
     for text, (intent, persona) in zip(texts, plan, strict=False):
         if isinstance(text, str) and len(text.split()) >= LEAST_WORDS and "you" in text.lower().split():
-            found.append({"intent": intent, "persona": persona, "scenario": text.strip()})
-    return found
+            scenarios.append({"intent": intent, "persona": persona, "scenario": text.strip()})
+    return scenarios
 
 
 def _overlap(one: str, other: str) -> float:
