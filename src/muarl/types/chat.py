@@ -23,18 +23,18 @@ STOP_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call that an agent or a user asked for.
-
-    ``arguments`` are the parsed JSON object. Where the model's text could not be parsed, ``invalid`` says why, ``raw``
-    keeps the text, ``arguments`` is empty, and the world answers with an error observation instead of running anything.
-    """
+    """One tool call that an agent or a user asked for."""
 
     id: str
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    """The parsed JSON object; empty where the call is ``invalid``."""
     requestor: Requestor = "assistant"
     invalid: str | None = None
+    """Why the model's text could not be parsed. The world then answers with an error observation instead of running
+    anything."""
     raw: str | None = None
+    """The text that could not be parsed."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict; fields that hold their default are left out, ``requestor`` stays."""
@@ -65,20 +65,20 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolFault:
-    """What a simulated system did wrong with one tool call (``domains.faults``); no agent is shown it.
-
-    ``kind``: such as "outage". ``failed``: whether the call was answered by an error because of it. ``ran``: whether
-    the call reached the tool all the same. ``writes``: whether the tool may write. ``seconds``: the simulated time that
-    the call took, of "latency" and time-outs. ``detail``: in words,
-    such as "2 of 5 entries"; empty where the kind says it all.
-    """
+    """What a simulated system did wrong with one tool call (``domains.faults``); no agent is shown it."""
 
     kind: str
+    """Such as "outage"."""
     failed: bool = False
+    """Whether the call was answered by an error because of it."""
     ran: bool = False
+    """Whether the call reached the tool all the same."""
     writes: bool = False
+    """Whether the tool may write."""
     seconds: float | None = None
+    """The simulated time that the call took, of "latency" and time-outs."""
     detail: str = ""
+    """In words, such as "2 of 5 entries"; empty where the kind says it all."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly; fields that hold their default are left out."""
@@ -103,35 +103,35 @@ class ToolFault:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool call gave back: the observation's exact text, and whether it is an error.
-
-    ``cause``: what kind of error, in words for a domain's author ("unknown tool", "raises ValueError"); empty where the
-    world does not say. ``faults``: what a simulated system did wrong with the call.
-    """
+    """What a tool call gave back."""
 
     content: str
+    """The observation's exact text."""
     error: bool = False
+    """Whether the observation is an error."""
     cause: str = field(default="", compare=False)
+    """What kind of error, in words for a domain's author ("unknown tool", "raises ValueError"); empty where the world
+    does not say."""
     faults: tuple[ToolFault, ...] = ()
+    """What a simulated system did wrong with the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a conversation: text, tool calls, or both.
-
-    ``tool`` messages carry the id of the call they answer and the side that asked (``requestor``), and the ``faults``
-    of a simulated system.
-    """
+    """One message of a conversation: text, tool calls, or both."""
 
     role: Role
     content: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str | None = None
     tool_call_id: str | None = None
+    """Of a ``tool`` message: the id of the call that it answers."""
     name: str | None = None
     requestor: Requestor = "assistant"
+    """Of a ``tool`` message: the side that asked."""
     error: bool = False
     faults: tuple[ToolFault, ...] = ()
+    """Of a ``tool`` message: what a simulated system did wrong with the call."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly; fields that hold their default are left out."""
@@ -180,19 +180,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it: name, description, and its parameters as a JSON Schema object.
-
-    ``doc``: a benchmark's own document of the tool, where its prompts show it as it is. ``extra``: further keys of the
-    OpenAI API's "function" object. ``as_documented``: chat templates are given the document in place of that API's form
-    (BFCL's with Qwen).
-    """
+    """A tool as a model sees it."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    """A JSON Schema object."""
     doc: Mapping[str, Any] | None = None
+    """A benchmark's own document of the tool, where its prompts show it as it is."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of the OpenAI API's "function" object."""
     as_documented: bool = False
+    """Chat templates are given the document in place of that API's form (BFCL's with Qwen)."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict that ``from_json`` restores exactly; fields that hold their default are left out."""

@@ -70,16 +70,16 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and money of one participant over an episode; ``cost`` in US dollars, 0 where no price is known.
-    ``uncounted``: requests whose answers did not say how many tokens they took, which tokens and cost therefore lack.
-    """
+    """Tokens and money of one participant over an episode."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     requests: int = 0
     retries: int = 0
     cost: float = 0.0
+    """In US dollars, 0 where no price is known."""
     uncounted: int = 0
+    """Requests whose answers did not say how many tokens they took, which tokens and cost therefore lack."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -113,38 +113,41 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of an episode and where it stands.
-
-    ``seconds``: wall time it took to produce. ``span``: half-open range of the agent's own sampled ids in the episode's
-    tokens (and so in one segment of them), None for messages that no sampler of ours produced. ``version``: the policy
-    version that sampled it. ``advantage``: what it was learned from with, where that differs from turn to turn.
-    ``response``: what the agent's server called its response; in memory only.
-    """
+    """One message of an episode and where it stands."""
 
     message: Message
     seconds: float = 0.0
+    """Wall time in seconds that it took to produce."""
     span: tuple[int, int] | None = None
+    """Half-open range of the agent's own sampled ids in the episode's tokens (and so in one segment of them), None for
+    messages that no sampler of ours produced."""
     version: int | None = None
+    """The policy version that sampled it."""
     advantage: float | None = None
+    """What it was learned from with, where that differs from turn to turn."""
     response: str | None = field(default=None, repr=False, compare=False)
+    """What the agent's server called its response; in memory only."""
 
 
 @dataclass(slots=True)
 class TokenTrace:
     """The exact token ids of an episode as the agent's sampler saw and produced them.
 
-    The lists of tokens have the same length T. ``loss_mask[t]`` is True if the policy sampled ``ids[t]``;
-    ``logprobs[t]`` is then the sampler's log-probability of it, else 0.0; ``versions[t]`` the policy version, -1 for
-    given tokens. ``restarts``: where in them the context was written anew, since the chat format drops earlier thoughts
-    when the user speaks. What stands between two of these places is a *segment*: one context that only grew. Most
-    episodes are a single one.
+    The lists of tokens have the same length T.
     """
 
     ids: list[int] = field(default_factory=list)
+    """Token ids, [T]."""
     loss_mask: list[bool] = field(default_factory=list)
+    """[T]: ``loss_mask[t]`` is True if the policy sampled ``ids[t]``."""
     logprobs: list[float] = field(default_factory=list)
+    """[T]: the sampler's log-probability of ``ids[t]`` if the policy sampled it, else 0.0."""
     versions: list[int] = field(default_factory=list)
+    """[T]: the policy version that sampled ``ids[t]``, -1 for given tokens."""
     restarts: list[int] = field(default_factory=list)
+    """Where in the tokens the context was written anew, since the chat format drops earlier thoughts when the user
+    speaks. What stands between two of these places is a *segment*: one context that only grew. Most episodes are a
+    single one."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -246,26 +249,20 @@ class TokenTrace:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The score of an episode: ``reward`` is the product of ``breakdown`` (component name to 0.0 or 1.0).
-
-    ``audit``: metrics that operators care about and the reward does not see (see audit/metrics.py).
-    """
+    """The score of an episode."""
 
     reward: float
+    """The product of ``breakdown``."""
     breakdown: Mapping[str, float] = field(default_factory=dict)
+    """Component name to 0.0 or 1.0."""
     audit: Mapping[str, float] = field(default_factory=dict)
+    """Metrics that operators care about and the reward does not see (see audit/metrics.py)."""
     note: str | None = None
 
 
 @dataclass(slots=True)
 class Episode:
-    """One conversation from first message to verdict: messages, exact tokens, why it ended, reward, usage.
-
-    ``group`` names the set of rollouts of one task at one training step. ``tags`` carry what reports group by: intent,
-    persona, difficulty. ``error`` says what failed where ``stop`` is ``infrastructure``. ``tokens`` is None for agents
-    that no sampler of ours drives. ``system`` and ``tools``: what the agent was told; they are in memory, and in files
-    whose episodes do not share them (see ``to_json``).
-    """
+    """One conversation from first message to verdict: messages, exact tokens, why it ended, reward, usage."""
 
     id: str
     task_id: str
@@ -274,17 +271,24 @@ class Episode:
     stop: StopReason
     seed: int = 0
     group: str | None = None
+    """The set of rollouts of one task at one training step."""
     agent: str = ""
     user: str = ""
     tokens: TokenTrace | None = None
+    """None for agents that no sampler of ours drives."""
     verdict: Verdict | None = None
     tags: dict[str, Any] = field(default_factory=dict)
+    """What reports group by: intent, persona, difficulty."""
     timings: dict[str, float] = field(default_factory=dict)
     agent_usage: Usage = Usage()
     user_usage: Usage = Usage()
     error: str | None = None
+    """What failed where ``stop`` is ``infrastructure``."""
     system: str | None = None
+    """The system prompt that the agent was given; in memory, and in files whose episodes do not share it (see
+    ``to_json``)."""
     tools: tuple[ToolSpec, ...] | None = None
+    """The tools that the agent was offered; in memory, and in files whose episodes do not share them."""
 
     @property
     def learnable(self) -> bool:
@@ -335,9 +339,9 @@ class Episode:
             if t.advantage is not None:
                 row["advantage"] = t.advantage
             turns.append(row)
-        told: dict[str, Any] = {}
+        prompt: dict[str, Any] = {}
         if context and self.system is not None and self.tools is not None:
-            told = {"system": self.system, "tools": [t.to_json() for t in self.tools]}
+            prompt = {"system": self.system, "tools": [t.to_json() for t in self.tools]}
         return {
             "schema": SCHEMA_VERSION,
             "id": self.id,
@@ -363,7 +367,7 @@ class Episode:
             "agent_usage": self.agent_usage.to_json(),
             "user_usage": self.user_usage.to_json(),
             "error": self.error,
-            **told,
+            **prompt,
         }
 
     @classmethod
