@@ -93,12 +93,12 @@ def find_all(
 ) -> tuple[UserError, ...]:
     """What all ``RULES`` but the judge find, in order. An early end on a yes counts once, as ``agrees_and_stops``.
     ``only``: see ``find_conduct``."""
-    found = find_user_errors(task, messages, user_tools=user_tools, only=only)
+    errors = find_user_errors(task, messages, user_tools=user_tools, only=only)
     own = find_conduct(task, messages, user_tools=user_tools, only=only)
-    on_yes = {e.turn for e in found if e.rule == "stops_early" and e.detail == ENDS_ON_YES}
-    kept = [e for e in found if e.rule != "stops_early" or not (e.turn in on_yes or _gives_up(messages))]
+    on_yes = {e.turn for e in errors if e.rule == "stops_early" and e.detail == ENDS_ON_YES}
+    remaining = [e for e in errors if e.rule != "stops_early" or not (e.turn in on_yes or _gives_up(messages))]
     yes = [UserError("agrees_and_stops", turn, ENDS_ON_YES) for turn in on_yes]
-    return tuple(sorted({(e.turn, e.rule): e for e in (*own, *kept, *yes)}.values(), key=lambda e: e.turn))
+    return tuple(sorted({(e.turn, e.rule): e for e in (*own, *remaining, *yes)}.values(), key=lambda e: e.turn))
 
 
 def _gives_up(messages: Sequence[Message]) -> bool:
@@ -124,34 +124,36 @@ def _agrees_wrongly(talk: UserConversation, turn: int) -> str | None:
     proposal = talk.asked(turn)[1]
     if turn not in talk.said or not asks_for_yes(proposal) or not is_affirmative(talk.text(turn), proposal):
         return None
-    told = talk.task.scenario
-    if knows_not_all(told):
+    scenario = talk.task.scenario
+    if knows_not_all(scenario):
         return None
     proposed = max((i for i in talk.agent if i < turn), default=0)
-    known = f"{told}\n{talk.earlier(proposed)}"
-    own = list(facts.stated(told, "zip code"))
+    sources = f"{scenario}\n{talk.earlier(proposed)}"
+    own = list(facts.stated(scenario, "zip code"))
     for fact in facts.stated(proposal):
         others = [f for f in own if f.kind == fact.kind and _form(f.value) == _form(fact.value)]
-        if fact.kind == "name" or not others or facts.has_source(fact, known):
+        if fact.kind == "name" or not others or facts.has_source(fact, sources):
             continue
-        if not any(facts.has_source(other, proposal) for other in others) and not _shown(talk, proposed, fact.value):
+        if not any(facts.has_source(other, proposal) for other in others) and not _from_tools(
+            talk, proposed, fact.value
+        ):
             return f"to {fact.kind.replace('_', ' ')} {fact.value!r}"
     for find in (_codes, _days):
-        named, mine, before = find(proposal), find(told), find(known)
+        named, mine, before = find(proposal), find(scenario), find(sources)
         for value, form in named.items():
             same = {v for v, f in mine.items() if f == form}
-            if same and value not in before and not same & named.keys() and not _shown(talk, proposed, value):
+            if same and value not in before and not same & named.keys() and not _from_tools(talk, proposed, value):
                 return f"to {value!r}"
     return None
 
 
 def _form(value: str) -> str:
     """What ids of one kind have in common: the letters before the digits, if that is how they are made."""
-    found = re.fullmatch(r"#?([A-Za-z]*)[\d-]+", value)
-    return found[1].upper() if found else "mixed"
+    match = re.fullmatch(r"#?([A-Za-z]*)[\d-]+", value)
+    return match[1].upper() if match else "mixed"
 
 
-def _shown(talk: UserConversation, turn: int, value: str) -> bool:
+def _from_tools(talk: UserConversation, turn: int, value: str) -> bool:
     """Whether the agent may have a value from its tools: a user who cannot see them cannot know better."""
     return any(value.strip("#") in (m.content or "") for m in talk.messages[:turn] if m.role == "tool")
 
@@ -162,14 +164,14 @@ def _front_loads(talk: UserConversation, turn: int) -> str | None:
     if not talk.said or turn != talk.said[0] or talk.task.history or tells_all_at_once(scenario):
         return None
     said, wishes = _stems(talk.text(turn)), requests(scenario, conditions=True)
-    told = [wish for wish in wishes if _share(wish, said) >= MOST]
-    if len(told) > 1 and brings_up_one_by_one(scenario):
-        return f"{len(told)} of {len(wishes)} wishes, which come one by one"
+    stated = [wish for wish in wishes if _share(wish, said) >= MOST]
+    if len(stated) > 1 and brings_up_one_by_one(scenario):
+        return f"{len(stated)} of {len(wishes)} wishes, which come one by one"
     every = [word for wish in wishes for word in wish]
     identity = {w[:5] for w in identity_in(scenario)} - {w[:5] for w in every}
     if len(set(every)) < FEW or not identity & said or _share(every, said) < ALL:
         return None
-    return f"who it is, and {len(told)} of {len(wishes)} wishes"
+    return f"who it is, and {len(stated)} of {len(wishes)} wishes"
 
 
 def _overtells(talk: UserConversation, turn: int) -> str | None:
@@ -254,12 +256,12 @@ def _mistaken(talk: UserConversation, turn: int, *, same_kind: bool) -> str | No
     one. Facts that the errors' rules know of are left to them."""
     if turn not in talk.said:
         return None
-    text, told, heard = talk.text(turn), talk.told, talk.heard(turn)
+    text, scenario, heard = talk.text(turn), talk.told, talk.heard(turn)
     for find, what in ((_codes, "code"), (_days, "date")):
-        own = find(told)
-        known, forms = {**own, **find(heard)}, frozenset(own.values())
+        own = find(scenario)
+        named, forms = {**own, **find(heard)}, frozenset(own.values())
         for value, form in find(text).items():
-            if value not in known and (form in forms) == same_kind:
+            if value not in named and (form in forms) == same_kind:
                 return f"{what} {value!r}"
     return None
 

@@ -32,8 +32,8 @@ class UserConversation:
         """The conversation about a task, in which the user had these tools."""
         said = tuple(i for i, m in enumerate(messages) if m.role == "user" and not m.tool_calls)
         agent = tuple(i for i, m in enumerate(messages) if m.role == "assistant" and not m.tool_calls)
-        told = task.scenario + "\n" + " ".join(strings(task.agenda))
-        return cls(task, messages, frozenset(t.name for t in tools), said, agent, told, tuple(tools))
+        scenario = task.scenario + "\n" + " ".join(strings(task.agenda))
+        return cls(task, messages, frozenset(t.name for t in tools), said, agent, scenario, tuple(tools))
 
     def text(self, turn: int) -> str:
         """A message's words without stop words."""

@@ -115,9 +115,9 @@ def _unspoken(task: Task, messages: Sequence[Message], words: Sequence[str]) -> 
         if action.requestor != "assistant" or _LOOKS_UP.match(action.name):
             continue
         telling = [v for k, v in action.arguments.items() if k in _TELLING and isinstance(v, str) and len(v) >= 4]
-        wanted = [v for v in telling if v.lower() in task.scenario.lower()]
-        if wanted and not any(facts.has_source(facts.StatedFact("id", v), spoken) for v in wanted):
-            return f"never spoke of {wanted[0]}, which {action.name} is about"
+        values = [v for v in telling if v.lower() in task.scenario.lower()]
+        if values and not any(facts.has_source(facts.StatedFact("id", v), spoken) for v in values):
+            return f"never spoke of {values[0]}, which {action.name} is about"
     heard = {w[:5] for w in facts.words(spoken)}
     for request in requests(task.scenario):
         content = {w[:5] for w in request}
@@ -133,27 +133,27 @@ def _abandoned(task: Task, messages: Sequence[Message], words: Sequence[str], te
     """
     if task.actions is None or user_acts.is_fed_up(text) or user_acts.cannot_say(text):
         return None
-    wanted = [a for a in task.actions if _writes(a.name)]
-    if _tried(messages, {a.name for a in wanted}) or is_stuck(messages, words):
+    writes = [a for a in task.actions if _writes(a.name)]
+    if _tried(messages, {a.name for a in writes}) or is_stuck(messages, words):
         return None
     if any(explains(w) for explains in _EXPLANATIONS for w in words) or acts.may_close(words[-1]):
         return None
-    if not wanted:
+    if not writes:
         return "leaves the agent's first question without an answer" if _only_asked(messages, words) else None
     offered = asks_for_yes(words[-1]) or acts.offers(words[-1])
-    if offered and user_acts.declines(text) and not any(_named(a, words[-1]) for a in wanted):
+    if offered and user_acts.declines(text) and not any(_named(a, words[-1]) for a in writes):
         return None  # it may decline what is not its request
-    return f"leaves before {wanted[0].name}, though the agent had not refused"
+    return f"leaves before {writes[0].name}, though the agent had not refused"
 
 
 def _writes(name: str) -> bool:
     return guessed_kind(name) == "write"
 
 
-def _tried(messages: Sequence[Message], wanted: set[str]) -> bool:
+def _tried(messages: Sequence[Message], names: set[str]) -> bool:
     """Whether either side tried what the task wants, or anything else that writes, or the agent handed over."""
     calls = (call.name for message in messages for call in message.tool_calls)
-    return any(name in wanted or name.startswith("transfer") or _writes(name) for name in calls)
+    return any(name in names or name.startswith("transfer") or _writes(name) for name in calls)
 
 
 def is_stuck(messages: Sequence[Message], words: Sequence[str]) -> bool:
@@ -170,8 +170,8 @@ def alike(one: str, other: str) -> bool:
 
 def _again(texts: Sequence[str]) -> bool:
     """Whether a text says, in much the same words, what one before it said."""
-    told = [_telling(text) for text in texts]
-    return any(_shared(a, b) for i, a in enumerate(told) for b in told[:i])
+    word_sets = [_telling(text) for text in texts]
+    return any(_shared(a, b) for i, a in enumerate(word_sets) for b in word_sets[:i])
 
 
 def _telling(text: str) -> frozenset[str]:

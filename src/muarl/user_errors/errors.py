@@ -50,11 +50,13 @@ different)."""
 
 @dataclass(frozen=True, slots=True)
 class UserError:
-    """One finding. ``turn``: index of the user's message among the episode's messages. ``detail``: what was found."""
+    """One finding."""
 
     rule: str
     turn: int
+    """Index of the user's message among the episode's messages."""
     detail: str
+    """What is wrong, in a few words."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain dict of the fields."""
@@ -69,7 +71,7 @@ def find_user_errors(
     ``user_tools``: the tools that this user had. Messages of the task's history are no doing of this user's. ``only``:
     the index of the one message to look at.
     """
-    found: list[UserError] = []
+    errors: list[UserError] = []
     talk = UserConversation.of(task, messages, user_tools)
     for turn, message in enumerate(messages):
         if message.role != "user" or (turn < len(task.history) if only is None else turn != only):
@@ -77,8 +79,8 @@ def find_user_errors(
         for rule, look in _LOOKS:
             detail = look(talk, turn)
             if detail is not None:
-                found.append(UserError(rule, turn, detail))
-    return tuple(found)
+                errors.append(UserError(rule, turn, detail))
+    return tuple(errors)
 
 
 # Facts that the user cannot have.
@@ -124,22 +126,22 @@ def _leaks(talk: UserConversation, turn: int) -> str | None:
         return f"speaks of its part: {_short(words)}"
     if (words := narration(text)) and not narration(talk.heard(turn)):
         return f"tells instead of speaking: {_short(words)}"
-    told = _SAY_THIS.sub(" ; ", talk.task.scenario)
-    run = longest_run(facts.words(text), facts.words(told))
-    names = {w.lower() for w in re.findall(r"\b[A-Z]\w*", told)}
+    scenario = _SAY_THIS.sub(" ; ", talk.task.scenario)
+    run = longest_run(facts.words(text), facts.words(scenario))
+    names = {w.lower() for w in re.findall(r"\b[A-Z]\w*", scenario)}
     plain = [w for w in run if w.isalpha() and w not in names]
     if len(set(plain)) >= QUOTED or (len(plain) >= QUOTED_ORDER and _TELLS_SOMEBODY & set(run)):
         return f"quotes its instructions: {_short(' '.join(run))}"
     return None
 
 
-def longest_run(said: Sequence[str], told: Sequence[str]) -> Sequence[str]:
-    """The longest stretch of ``said`` that stands word for word in ``told``."""
+def longest_run(said: Sequence[str], source: Sequence[str]) -> Sequence[str]:
+    """The longest stretch of ``said`` that stands word for word in ``source``."""
     best_end = best = 0
-    before = [0] * (len(told) + 1)
+    before = [0] * (len(source) + 1)
     for i, word in enumerate(said, 1):
-        row = [0] * (len(told) + 1)
-        for j, other in enumerate(told, 1):
+        row = [0] * (len(source) + 1)
+        for j, other in enumerate(source, 1):
             if word == other:
                 row[j] = before[j - 1] + 1
                 if row[j] > best:

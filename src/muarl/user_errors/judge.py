@@ -73,8 +73,8 @@ def user_judge_prompt(task: Task, messages: Sequence[Message]) -> list[dict[str,
             lines.append(f"[{turn}] agent: {message.content}")
         elif message.role == "tool" and message.requestor == "user":
             lines.append(f"[{turn}] (the customer is shown: {message.content})")
-    told = "\n".join(lines)
-    content = f"<scenario>\n{task.scenario}\n</scenario>\n\n<conversation>\n{told}\n</conversation>"
+    conversation = "\n".join(lines)
+    content = f"<scenario>\n{task.scenario}\n</scenario>\n\n<conversation>\n{conversation}\n</conversation>"
     return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": content}]
 
 
@@ -82,10 +82,10 @@ def read_findings(answer: str, messages: Sequence[Message]) -> tuple[UserError, 
     """The errors in a judge's answer; a fenced code block is allowed. ValueError says what is wrong with it."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", answer, re.DOTALL)
     try:
-        found = parse_json(fenced.group(1) if fenced else answer)
+        data = parse_json(fenced.group(1) if fenced else answer)
     except ValueError as problem:
         raise ValueError(f"{problem} in {answer[:200]!r}") from None
-    rows = found.get("errors") if isinstance(found, dict) else None
+    rows = data.get("errors") if isinstance(data, dict) else None
     if not isinstance(rows, list):
         raise ValueError(f"there is no list of errors in {answer[:200]!r}")
     out = []

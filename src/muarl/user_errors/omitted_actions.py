@@ -42,12 +42,13 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class DeviceAction:
-    """What one of the user's tools does. ``about``: the words of its name that say to what, such as "data" and "saver";
-    none where it does it to the whole device. ``verbs``: the stems of the words for doing it."""
+    """What one of the user's tools does."""
 
     tool: str
     about: frozenset[str]
+    """The words of its name that say to what, such as "data" and "saver"; none where it does it to the whole device."""
     verbs: frozenset[str]
+    """The stems of the words for doing it."""
 
     def is_meant(self, words: frozenset[str], verb: str = "") -> bool:
         """Whether words are about it. Of the whole device, ``verb`` tells what is done to it."""
@@ -60,10 +61,10 @@ def device_actions(tools: tuple[tuple[str, str], ...]) -> tuple[DeviceAction, ..
     out = []
     for name, description in tools:
         verb, *about = _words(name)[:12] or [""]
-        told = _words(re.split(r"[.(]", description, maxsplit=1)[0])
-        if verb in _LOOKS or (told and told[0] in _LOOKS):
+        words = _words(re.split(r"[.(]", description, maxsplit=1)[0])
+        if verb in _LOOKS or (words and words[0] in _LOOKS):
             continue
-        verbs = {verb, *told[:1], *(word for word in told if word.endswith("ing"))}
+        verbs = {verb, *words[:1], *(word for word in words if word.endswith("ing"))}
         own = frozenset(about)
         out.append(DeviceAction(name, own - _GENERAL or own - _WHOLE, stems(verbs - {""})))
     return tuple(out)
@@ -88,8 +89,8 @@ def omitted_action(talk: UserConversation, turn: int) -> str | None:
     index, asked = talk.asked(turn)
     if done is None or talk.calls_between(index, turn):
         return None
-    wanted = _asked_for(actions, asked)
-    return f"{done[:100]}, without a call of {' or '.join(sorted(a.tool for a in wanted))}" if wanted else None
+    requested = _asked_for(actions, asked)
+    return f"{done[:100]}, without a call of {' or '.join(sorted(a.tool for a in requested))}" if requested else None
 
 
 def _asked_for(actions: Sequence[DeviceAction], asked: str) -> list[DeviceAction]:
