@@ -287,10 +287,10 @@ class Endpoint(Shared):
 
 def _settings(config: EndpointSettings | None, options: Mapping[str, Any]) -> EndpointSettings:
     """The settings of an endpoint that is given them as a whole, or one by one."""
-    known = list(EndpointSettings.__dataclass_fields__)
+    names = list(EndpointSettings.__dataclass_fields__)
     for name in options:
-        if name not in known:
-            raise TypeError(f"Endpoint: there is no option {name!r}; there are {', '.join(known)}")
+        if name not in names:
+            raise TypeError(f"Endpoint: there is no option {name!r}; there are {', '.join(names)}")
     if isinstance(config, EndpointSettings) and not options:
         return config
     if config is not None or "model" not in options:

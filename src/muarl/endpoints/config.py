@@ -28,37 +28,40 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """Which server and model, and how to treat them. Holds no secret: ``api_key_env`` names the variable with the key.
-
-    ``base_url``: the API's root, usually ending in ``/v1``; None takes OPENAI_BASE_URL, else OpenAI's own.
-    ``temperature``, ``top_p``, ``max_tokens``: for requests that do not set their own; None leaves them to the server.
-    ``api_key_env`` empty: no key is sent.
-    ``concurrency``: requests in flight at once, waits for a retry included. ``timeout``: seconds for one attempt.
-    ``deadline``: seconds for a request with all its retries, not counting the wait for a free slot.
-    ``attempts``: how often a request is sent at most. ``backoff``, ``max_backoff``: seconds before the first retry,
-    doubled for each further one up to the maximum. ``price``: None means unknown, and costs then count as 0.
-    ``cache``: a folder of stored responses, keyed by the request; give requests a seed if you use it at a temperature.
-    ``extra``: further fields of the request body, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``.
-    ``verbatim``: what the model said in a conversation goes back to it as the server said it, its thinking and further
-    fields included, so that a server which keeps the tokens of a conversation finds them; else in muarl's own form.
-    """
+    """Which server and model, and how to treat them. Holds no secret."""
 
     model: str
     base_url: str | None = None
+    """The API's root, usually ending in ``/v1``; None takes OPENAI_BASE_URL, else OpenAI's own."""
     api_key_env: str = USUAL_KEY
+    """Name of the environment variable with the key; empty: no key is sent."""
     temperature: float | None = 0.0
+    """For requests that do not set their own; None leaves it to the server."""
     top_p: float | None = None
+    """For requests that do not set their own; None leaves it to the server."""
     max_tokens: int | None = None
+    """For requests that do not set their own; None leaves it to the server."""
     concurrency: int = 16
+    """Requests in flight at once, waits for a retry included."""
     timeout: float = 90.0
+    """Seconds for one attempt."""
     deadline: float = 300.0
+    """Seconds for a request with all its retries, not counting the wait for a free slot."""
     attempts: int = 6
+    """How often a request is sent at most."""
     backoff: float = 1.0
+    """Seconds before the first retry, doubled for each further one."""
     max_backoff: float = 30.0
+    """Seconds before a retry at most."""
     price: Price | None = None
+    """None means unknown, and costs then count as 0."""
     cache: Path | None = None
+    """A folder of stored responses, keyed by the request; give requests a seed if you use it at a temperature."""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request body, such as ``{"chat_template_kwargs": {"enable_thinking": False}}``."""
     verbatim: bool = False
+    """What the model said in a conversation goes back to it as the server said it, its thinking and further fields
+    included, so that a server which keeps the tokens of a conversation finds them; else in muarl's own form."""
 
     def __post_init__(self) -> None:
         if not self.model or self.model != self.model.strip():
@@ -156,14 +159,14 @@ def endpoint_config(fields: Mapping[str, Any]) -> EndpointSettings:
 
     ConfigError names a key that there is not.
     """
-    known = {name for name in EndpointSettings.__dataclass_fields__ if name not in ("cache", "price")}
+    names = {name for name in EndpointSettings.__dataclass_fields__ if name not in ("cache", "price")}
     prices = {"prompt_price", "completion_price"}
     for name in fields:
-        if name not in known | prices | {"price"}:
-            raise ConfigError(f"endpoint: there is no key {name!r}; known: {', '.join(sorted(known | prices))}")
+        if name not in names | prices | {"price"}:
+            raise ConfigError(f"endpoint: there is no key {name!r}; known: {', '.join(sorted(names | prices))}")
     if not isinstance(fields.get("model"), str):
         raise ConfigError("endpoint: the key model must name the model")
-    options = {name: value for name, value in fields.items() if name in known}
+    options = {name: value for name, value in fields.items() if name in names}
     price = fields.get("price")
     if any(fields.get(name) for name in prices):
         price = Price(float(fields.get("prompt_price") or 0), float(fields.get("completion_price") or 0))

@@ -96,8 +96,8 @@ class HTTPStatusError(Exception):
         except ValueError:
             body = content.decode(errors="replace")
         self.error = (body.get("error") or body) if isinstance(body, Mapping) else body
-        known = self.error if isinstance(self.error, Mapping) else {}
-        self.code, self.param = known.get("code"), known.get("param")
+        fields = self.error if isinstance(self.error, Mapping) else {}
+        self.code, self.param = fields.get("code"), fields.get("param")
 
 
 class PromptRefused(EndpointFailure):
@@ -174,8 +174,8 @@ def classify(problem: Exception, where: Where, boundary: str, *, secret: str) ->
 def unsupported_parameter(problem: HTTPStatusError) -> str | None:
     """The parameter that this model does not take, if that is what a HTTP 400 says (newer models refuse ``max_tokens``
     or any temperature but their own)."""
-    known = problem.status == 400 and problem.code in ("unsupported_parameter", "unsupported_value")
-    if known and isinstance(problem.param, str):
+    unsupported = problem.status == 400 and problem.code in ("unsupported_parameter", "unsupported_value")
+    if unsupported and isinstance(problem.param, str):
         return problem.param if problem.param in ("max_tokens", "temperature", "top_p", "seed") else None
     return None
 
@@ -250,13 +250,13 @@ class Outages:
     """One line for an endpoint's first failure, and one each time that nobody listens any more at its address."""
 
     def __init__(self) -> None:
-        self._told = self._down = False
+        self._logged = self._down = False
 
     def note(self, failure: EndpointFailure, until: float, left: int) -> None:
         """A request has failed and is tried again: so many times at most, and until then (seconds since 1970)."""
-        if self._down or (self._told and not failure.nobody):
+        if self._down or (self._logged and not failure.nobody):
             return
-        self._told, self._down = True, failure.nobody
+        self._logged, self._down = True, failure.nobody
         who = NAMES.get(failure.boundary, failure.boundary)
         clock = time.strftime("%H:%M:%S", time.localtime(until))
         times = "once" if left == 1 else f"up to {left} times"

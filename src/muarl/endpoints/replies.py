@@ -27,22 +27,23 @@ class MalformedReply(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of an endpoint.
-
-    ``content`` is the text without thinking, None if there is none; ``reasoning`` the thinking, where it is shown.
-    ``finish_reason`` is the server's own word ("stop", "length", "tool_calls", "content_filter", ...). ``usage`` covers
-    every attempt that this answer took. ``cached`` is True if it came from the response cache. ``said``: the message
-    as the server said it. ``id``: what the server calls the response, if anything.
-    """
+    """One answer of an endpoint."""
 
     content: str | None
+    """The text without thinking, None if there is none."""
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str | None = None
+    """The thinking, where the server shows it."""
     finish_reason: str = "stop"
+    """The server's own word ("stop", "length", "tool_calls", "content_filter", ...)."""
     usage: Usage = field(default_factory=Usage)
+    """Covers every attempt that this answer took."""
     cached: bool = False
+    """True if it came from the response cache."""
     said: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    """The message as the server said it."""
     id: str | None = field(default=None, repr=False, compare=False)
+    """What the server calls the response, if anything."""
 
     @property
     def empty(self) -> bool:
@@ -154,10 +155,10 @@ def _by_index(body: object, name: str, count: int) -> list[Mapping[str, Any]]:
     rows = body.get(name) if isinstance(body, Mapping) else None
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise MalformedReply(f"the reply has no list {name}")
-    found = {row.get("index", number): row for number, row in enumerate(rows)}
-    if len(rows) != count or set(found) != set(range(count)):
+    by_index = {row.get("index", number): row for number, row in enumerate(rows)}
+    if len(rows) != count or set(by_index) != set(range(count)):
         raise MalformedReply(f"the reply has {len(rows)} of {count} {name}, or numbers them wrongly")
-    return [found[number] for number in range(count)]
+    return [by_index[number] for number in range(count)]
 
 
 def _numbers(values: object) -> list[float]:
