@@ -18,12 +18,12 @@ async def answer(asked: Awaitable[Any], seconds: float, who: str) -> Any:
     from ray import exceptions as ray
 
     try:
-        given = await asyncio.wait_for(_awaited(asked), seconds)
+        reply = await asyncio.wait_for(_awaited(asked), seconds)
     except (TimeoutError, ray.RayError) as problem:
         raise lost_or_raised(problem, seconds, who) from None
-    if isinstance(given, Failure):
-        raise given.error()
-    return given
+    if isinstance(reply, Failure):
+        raise reply.error()
+    return reply
 
 
 def answer_now(asked: Any, seconds: float, who: str) -> Any:
@@ -32,13 +32,13 @@ def answer_now(asked: Any, seconds: float, who: str) -> Any:
     from ray import exceptions
 
     try:
-        given = ray.get(asked, timeout=seconds)
+        reply = ray.get(asked, timeout=seconds)
     except (exceptions.GetTimeoutError, exceptions.RayError) as problem:
         raise lost_or_raised(problem, seconds, who) from None
-    for one in given if isinstance(given, list) else [given]:
+    for one in reply if isinstance(reply, list) else [reply]:
         if isinstance(one, Failure):
             raise one.error()
-    return given
+    return reply
 
 
 def lost_or_raised(problem: Exception, seconds: float, who: str) -> Exception:

@@ -41,16 +41,16 @@ class Member(Protocol):
 @dataclass(slots=True)
 class DirectRoute:
     """Groups of a learner's first process and samplers, one after another: a sampler that was lost cannot come back to
-    its group, so a new one is formed when it is there again.
-
-    ``kind``, ``device``: see ``transport``. ``seconds``: that an update may take. ``forming``: that a group may take to
-    form, and one bucket to be sent.
-    """
+    its group, so a new one is formed when it is there again."""
 
     kind: GroupKind
+    """See ``transport``."""
     device: str
+    """See ``transport``."""
     seconds: float
+    """Seconds that an update may take."""
     forming: float
+    """Seconds that a group may take to form, and one bucket to be sent."""
     _token: str = ""
     _address: str = ""
     _members: tuple[int, ...] = ()

@@ -66,16 +66,16 @@ class ClusterLearner:
 
     def sft_step(self, samples: Sequence[Sample]) -> Metrics:
         """See ``Learner``."""
-        return self._told("sft_step", list(samples))
+        return self._call("sft_step", list(samples))
 
     def policy_step(self, samples: Sequence[Sample]) -> Metrics:
         """See ``Learner``."""
-        return self._told("policy_step", list(samples))
+        return self._call("policy_step", list(samples))
 
     def save(self, path: Path, extra: Mapping[str, Any] | None = None) -> Path:
         """See ``Learner``. CheckpointError if this machine does not see what the learner's has written."""
         path = Path(path).absolute()
-        self._told("save", path, dict(extra or {}))
+        self._call("save", path, dict(extra or {}))
         if not (path / "config.json").is_file():
             raise CheckpointError(
                 f"{path}: the learner wrote its checkpoint there, but this machine does not see it: runs_dir must lie "
@@ -85,7 +85,7 @@ class ClusterLearner:
 
     def load(self, path: Path) -> dict[str, Any]:
         """See ``Learner``."""
-        extra: dict[str, Any] = self._told("load", Path(path).absolute())
+        extra: dict[str, Any] = self._call("load", Path(path).absolute())
         return extra
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class ClusterLearner:
                 raise self._ended(problem) from None
         return [] if first is None else list(ray.get(first))
 
-    def _told(self, method: str, *arguments: Any) -> Any:
+    def _call(self, method: str, *arguments: Any) -> Any:
         result, self._version = self.ask(method, *arguments)
         return result
 
@@ -188,7 +188,7 @@ class LearnerActor:
         self._group_store: Any = None
         self._group: WeightGroup | None = None
         self._token = ""
-        self._kept: list[Bucket] = []
+        self._buckets: list[Bucket] = []
 
     def ready(self) -> None:
         """Answers once the process is there."""
@@ -248,8 +248,8 @@ class LearnerActor:
         import ray
 
         _give_back()
-        found = self._weights(adapter)
-        return [ray.put(bucket) for bucket in buckets(found, size)] if self._rank == 0 else _gone_through(found)
+        tensors = self._weights(adapter)
+        return [ray.put(bucket) for bucket in buckets(tensors, size)] if self._rank == 0 else _gone_through(tensors)
 
     @answering
     def send(self, size: int, adapter: bool, token: str) -> list[str | None]:
@@ -258,20 +258,20 @@ class LearnerActor:
         from muarl.workers.cluster.transport import GroupBroken
 
         _give_back()
-        self._kept, problem = [], None
+        self._buckets, problem = [], None
         group = self._group if token and token == self._token else None
-        found = self._weights(adapter)
+        tensors = self._weights(adapter)
         if self._rank:
-            _gone_through(found)
+            _gone_through(tensors)
             return [None]
         try:
-            for bucket in buckets(found, size):
+            for bucket in buckets(tensors, size):
                 try:
                     if group is not None:
                         group.send(bucket)
                 except GroupBroken as broken:
                     group, problem = None, str(broken)
-                self._kept.append(bucket.on_cpu())
+                self._buckets.append(bucket.on_cpu())
             if group is not None:
                 group.end()
         except GroupBroken as broken:
@@ -284,12 +284,12 @@ class LearnerActor:
         import ray
 
         posted = []
-        self._kept.reverse()
+        self._buckets.reverse()
         try:
-            while self._kept:
-                posted.append(ray.put(self._kept.pop()))
+            while self._buckets:
+                posted.append(ray.put(self._buckets.pop()))
         except Exception as problem:  # whatever it was, nobody shall wait for these weights
-            self._kept = []
+            self._buckets = []
             why = f"the weights of version {version} were not put into the object store: {problem}"
             log.warning("%s", why)
             ray.get(find(board).fail.remote(version, why))

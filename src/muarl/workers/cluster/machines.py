@@ -16,15 +16,19 @@ Machine = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroup:
-    """``count`` equal processes: CPUs, GPUs and bytes of memory for each. ``setting``: the setting with their number,
-    "" where the number cannot be chosen."""
+    """Equal processes."""
 
     name: str
     count: int
+    """How many."""
     cpus: float
+    """CPUs for each."""
     gpus: float = 0.0
+    """GPUs for each."""
     memory: int = 0
+    """Bytes of memory for each."""
     setting: str = ""
+    """The setting with their number, "" where the number cannot be chosen."""
 
     @property
     def needs(self) -> dict[str, float]:
@@ -41,8 +45,8 @@ def bundles(parts: Sequence[ProcessGroup]) -> list[dict[str, float]]:
 def fits(parts: Sequence[ProcessGroup], machines: Sequence[Machine]) -> bool:
     """Whether all processes find a place: the largest first, each on the first machine that has room."""
     left = [dict(m) for m in machines]
-    wanted = sorted(bundles(parts), key=lambda b: (b.get("GPU", 0), b.get("CPU", 0), b.get("memory", 0)), reverse=True)
-    for needs in wanted:
+    demands = sorted(bundles(parts), key=lambda b: (b.get("GPU", 0), b.get("CPU", 0), b.get("memory", 0)), reverse=True)
+    for needs in demands:
         for machine in left:
             if all(machine.get(k, 0.0) + 1e-9 >= v for k, v in needs.items()):
                 for k, v in needs.items():
@@ -57,8 +61,8 @@ def check_fits(parts: Sequence[ProcessGroup], machines: Sequence[Machine]) -> No
     """ConfigError says what is asked for, what there is, and what would fit."""
     if fits(parts, machines):
         return
-    asked = "; ".join(f"{p.count} x {p.name} of {_told(p.needs)}" for p in parts)
-    there = "; ".join(_told(m) for m in machines) or "nothing"
+    asked = "; ".join(f"{p.count} x {p.name} of {_in_words(p.needs)}" for p in parts)
+    there = "; ".join(_in_words(m) for m in machines) or "nothing"
     noun = "machine has" if len(machines) == 1 else f"{len(machines)} machines have"
     raise ConfigError(f"cluster: the run asks for {asked}. The cluster's {noun} {there}. {_advice(parts, machines)}")
 
@@ -84,7 +88,7 @@ def _advice(parts: Sequence[ProcessGroup], machines: Sequence[Machine]) -> str:
     return f"What would fit: {' '.join(changed)}."
 
 
-def _told(amounts: Machine) -> str:
+def _in_words(amounts: Machine) -> str:
     said = [f"{amounts[k]:g} {k}{'s' if amounts[k] != 1 else ''}" for k in ("CPU", "GPU") if amounts.get(k)]
     if amounts.get("memory"):
         said.append(f"{amounts['memory'] / 2**30:.1f} GiB of memory")
@@ -107,48 +111,48 @@ def probe() -> Callable[[], dict[str, str]]:
         from importlib import import_module, metadata
         from pathlib import Path
 
-        found = {"python": ".".join(platform.python_version_tuple()[:2])}
+        versions = {"python": ".".join(platform.python_version_tuple()[:2])}
         for name in ("ray", "torch"):
             try:
-                found[name] = metadata.version(name).partition("+")[0]
+                versions[name] = metadata.version(name).partition("+")[0]
             except metadata.PackageNotFoundError:
-                found[name] = "none"
+                versions[name] = "none"
         try:
             muarl = import_module("muarl")  # whichever is there
             root = Path(str(muarl.__file__)).parent
             digest = hashlib.sha256()
             for path in sorted(p for package in root.parent.glob("muarl*") for p in package.rglob("*.py")):
                 digest.update(path.relative_to(root.parent).as_posix().encode() + b"\0" + path.read_bytes())
-            found["muarl"] = str(getattr(muarl, "__version__", "unknown"))
-            found["source"] = digest.hexdigest()[:12]
+            versions["muarl"] = str(getattr(muarl, "__version__", "unknown"))
+            versions["source"] = digest.hexdigest()[:12]
         except Exception as problem:
-            found["muarl"] = "none"
-            found["problem"] = f"{type(problem).__name__}: {problem}"
-        return found
+            versions["muarl"] = "none"
+            versions["problem"] = f"{type(problem).__name__}: {problem}"
+        return versions
 
     return software
 
 
 def check_same(here: Software, there: Sequence[tuple[str, Software]]) -> None:
     """ConfigError names the first of ``there`` (machine, software) that differs from ``here``, and how."""
-    for name, found in there:
-        if found.get("muarl") == "none":
-            why = found.get("problem", "")
+    for name, software in there:
+        if software.get("muarl") == "none":
+            why = software.get("problem", "")
             raise ConfigError(
                 f"cluster.address: {name} has no muarl that can be imported ({why}): install muarl {here['muarl']} in "
                 "the environment in which `ray start` runs there"
             )
-        differs = [k for k in ("muarl", "python", "ray", "torch") if found.get(k) != here.get(k)]
+        differs = [k for k in ("muarl", "python", "ray", "torch") if software.get(k) != here.get(k)]
         if differs:
-            theirs = ", ".join(f"{k} {found.get(k)}" for k in differs)
+            theirs = ", ".join(f"{k} {software.get(k)}" for k in differs)
             ours = ", ".join(f"{k} {here.get(k)}" for k in differs)
             raise ConfigError(
                 f"cluster.address: {name} has {theirs}, and this machine {ours}: install the same on both"
             )
-        if found.get("source") != here.get("source"):
+        if software.get("source") != here.get("source"):
             raise ConfigError(
-                f"cluster.address: {name} has muarl {found['muarl']} with other source files than this machine "
-                f"({found.get('source')} there, {here.get('source')} here): install the same commit on both"
+                f"cluster.address: {name} has muarl {software['muarl']} with other source files than this machine "
+                f"({software.get('source')} there, {here.get('source')} here): install the same commit on both"
             )
 
 

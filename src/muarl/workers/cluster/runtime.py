@@ -77,8 +77,8 @@ class Cluster:
                 options["memory"] = own.memory
             if concurrency is not None:
                 options["max_concurrency"] = concurrency
-            given = [a.of(number) if isinstance(a, Each) else a for a in arguments]
-            self._actors.setdefault(part, []).append(remote.options(**options).remote(*given))
+            resolved = [a.of(number) if isinstance(a, Each) else a for a in arguments]
+            self._actors.setdefault(part, []).append(remote.options(**options).remote(*resolved))
             names.append(options["name"])
         return names
 
@@ -288,10 +288,10 @@ def _check_software(nodes: Sequence[dict[str, Any]], timeout: float) -> None:
     ]
     try:
         # Not by name: several nodes of one machine have the same.
-        found = [(name, answer_now(one, timeout, name)) for name, one in asked]
+        software = [(name, answer_now(one, timeout, name)) for name, one in asked]
     except Lost as problem:
         raise MuarlError(f"cluster: {problem}") from None
-    check_same(look(), found)
+    check_same(look(), software)
 
 
 def _reserve(parts: Sequence[ProcessGroup], timeout: float, spread: bool) -> Any:

@@ -25,11 +25,12 @@ BuildSampler = Callable[[], PolicySampler]
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """References to the weights of a version; ``lora``: they are those of an adapter alone."""
+    """References to the weights of a version."""
 
     version: int
     buckets: list[Any]
     lora: LoraSettings | None = None
+    """They are those of an adapter alone."""
 
 
 class Board:
@@ -66,13 +67,17 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class GroupMembership:
-    """One process's place in a group of ``transport``: the group's ``token`` and store, and who it is there."""
+    """One process's place in a group of ``transport``."""
 
     token: str
+    """The group's token."""
     kind: GroupKind
     address: str
+    """The group's store."""
     rank: int
+    """The process's number in the group."""
     world: int
+    """How many processes the group has."""
     device: str
     seconds: float
 
@@ -176,27 +181,27 @@ class SamplerActor:
 
     # ---- weights from the board
 
-    async def _catch_up(self, wanted: int = 0) -> PolicySampler:
-        found = None
-        if not self._has(wanted):
+    async def _catch_up(self, version: int = 0) -> PolicySampler:
+        newest = None
+        if not self._has(version):
             # Not under the lock: while this waits for the board, weights may come directly.
-            found = await answer(find(self._board).newest.remote(), self._seconds, "the board of weights")
+            newest = await answer(find(self._board).newest.remote(), self._seconds, "the board of weights")
         async with self._moving:
             if self._sampler is None:
                 self._sampler = self._build()
-            if self._has(wanted):
+            if self._has(version):
                 return self._sampler
-            if found is None:
+            if newest is None:
                 self._version = 0
                 return self._sampler
-            got = await _fetched(found.buckets, self._seconds)
-            tensors = _weights(lambda: (one for bucket in got for one in bucket.tensors()), found.lora)
-            await self._sampler.update(tensors, found.version)
-            self._version = found.version
+            got = await _fetched(newest.buckets, self._seconds)
+            tensors = _weights(lambda: (one for bucket in got for one in bucket.tensors()), newest.lora)
+            await self._sampler.update(tensors, newest.version)
+            self._version = newest.version
             return self._sampler
 
-    def _has(self, wanted: int) -> bool:
-        return self._version is not None and self._version >= wanted
+    def _has(self, version: int) -> bool:
+        return self._version is not None and self._version >= version
 
 
 def _weights(tensors: Callable[[], Iterable[tuple[str, Tensor]]], lora: LoraSettings | None) -> Weights:

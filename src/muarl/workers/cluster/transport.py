@@ -57,7 +57,7 @@ class WeightGroup(ABC):
         self.rank, self.world, self.device, self.seconds = rank, world, device, seconds
         self.sent = 0  # bytes
         self._number = 0
-        self._told: list[str] = []  # announcements of the present set of weights
+        self._keys: list[str] = []  # announcements of the present set of weights
         self._read: list[str] = []  # those of the last one, which all have read
         host, _, port = address.rpartition(":")
         with self._given_up("it cannot reach the group's store"):
@@ -76,7 +76,7 @@ class WeightGroup(ABC):
         """Rank 0: that was all of this set of weights."""
         with self._given_up("the end could not be announced"):
             self._announce({})
-            self._told, self._read = [], self._told
+            self._keys, self._read = [], self._keys
 
     def fail(self, why: str) -> None:
         """Give the group up: nobody shall wait for this member any more."""
@@ -87,11 +87,11 @@ class WeightGroup(ABC):
         """Every other rank: the next set of weights, bucket by bucket. The tensors are the caller's to keep."""
         while True:
             with self._given_up("a bucket could not be received"):
-                told = self._announced()
-                data = self._fetch(told) if told else None
+                announcement = self._announced()
+                data = self._fetch(announcement) if announcement else None
             if data is None:
                 return
-            yield from Bucket.at(told["table"], data).tensors()
+            yield from Bucket.at(announcement["table"], data).tensors()
 
     # ---- what the kinds do
 
@@ -108,7 +108,7 @@ class WeightGroup(ABC):
         """Give the bucket to those that have heard of it."""
 
     @abstractmethod
-    def _fetch(self, told: Mapping[str, Any]) -> Tensor:
+    def _fetch(self, announcement: Mapping[str, Any]) -> Tensor:
         """The announced bucket's bytes, in memory of this member's own."""
 
     # ---- what they share
@@ -117,16 +117,16 @@ class WeightGroup(ABC):
         for key in self._read:
             self._store.delete_key(key)
         self._read = []
-        self._told.append(f"bucket/{self._number}")
-        self._store.set(self._told[-1], json.dumps(what))
+        self._keys.append(f"bucket/{self._number}")
+        self._store.set(self._keys[-1], json.dumps(what))
         self._number += 1
 
     def _announced(self) -> dict[str, Any]:
         key = f"bucket/{self._number}"
         self._until(lambda: self._store.check([key]), "the sender's announcement")
-        told: dict[str, Any] = json.loads(self._store.get(key))
+        announcement: dict[str, Any] = json.loads(self._store.get(key))
         self._number += 1
-        return told
+        return announcement
 
     def _until(self, done: Callable[[], bool], what: str) -> None:
         """Wait for something. GroupBroken after ``seconds``, or when somebody has given the group up."""
@@ -198,8 +198,8 @@ class BroadcastGroup(WeightGroup):
         if self.device.type == "cuda":
             torch.cuda.current_stream(self.device).synchronize()
 
-    def _fetch(self, told: Mapping[str, Any]) -> Tensor:
-        flat = torch.empty(told["size"], dtype=torch.uint8, device=self.device)
+    def _fetch(self, announcement: Mapping[str, Any]) -> Tensor:
+        flat = torch.empty(announcement["size"], dtype=torch.uint8, device=self.device)
         self._deliver(flat)
         return flat
 
@@ -254,12 +254,12 @@ class SharedGroup(WeightGroup):
         self._store.delete_key(key)
         self._unlink()  # all have it open, and it ends with the last of them
 
-    def _fetch(self, told: Mapping[str, Any]) -> Tensor:
-        handle = told["handle"]
+    def _fetch(self, announcement: Mapping[str, Any]) -> Tensor:
+        handle = announcement["handle"]
         if self._buffer is None or handle != self._handle:
             self._buffer = _opened(handle, self.device)
             self._handle = handle
-        flat = self._buffer[: told["size"]].clone()
+        flat = self._buffer[: announcement["size"]].clone()
         self._synchronize()
         self._store.add(f"read/{self._number - 1}", 1)
         return flat

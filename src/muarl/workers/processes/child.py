@@ -130,9 +130,9 @@ class _Serving:
 
 def failed(problem: Exception, number: int | None) -> dict[str, Any]:
     """The frame that tells of an error: a MuarlError to be raised again, anything else with its traceback."""
-    known = asdict(Failure.of(problem)) if isinstance(problem, MuarlError) else None
-    text = "" if known else "".join(traceback.format_exception(problem))
-    return {"op": "failed", "id": number, "failure": known, "traceback": text}
+    failure = asdict(Failure.of(problem)) if isinstance(problem, MuarlError) else None
+    text = "" if failure else "".join(traceback.format_exception(problem))
+    return {"op": "failed", "id": number, "failure": failure, "traceback": text}
 
 
 def packed(requests: Sequence[RolloutRequest]) -> bytes:

@@ -86,7 +86,7 @@ class ProcessPool:
             self.version = version
             self._serial += 1
             running = [child for child in self._children if child is not None and child.lost is None]
-            done = await asyncio.gather(*(self._told(child) for child in running), return_exceptions=True)
+            done = await asyncio.gather(*(self._refresh(child) for child in running), return_exceptions=True)
         for problem in done:
             if isinstance(problem, BaseException) and not isinstance(problem, Lost):
                 raise problem
@@ -163,10 +163,10 @@ class ProcessPool:
                     _end([child], seconds=0)
                     self._children[place] = None
                     raise
-            await self._told(child)
+            await self._refresh(child)
             return child
 
-    async def _told(self, child: _Player) -> None:
+    async def _refresh(self, child: _Player) -> None:
         """Have a child take the newest weights, if it has not."""
         if child.serial != self._serial:
             serial, stage = self._serial, self.stage
@@ -227,8 +227,8 @@ class _Player(Calls):
     async def fate(self, problem: Exception) -> str:
         """See ``Calls``."""
         said = await asyncio.to_thread(self.process.fate)
-        known = isinstance(problem, EOFError | OSError)
-        return f"{self.name} {said}" if known else f"{self.name} sent what cannot be read: {problem}"
+        closed = isinstance(problem, EOFError | OSError)
+        return f"{self.name} {said}" if closed else f"{self.name} sent what cannot be read: {problem}"
 
 
 def _end(children: Sequence[_Player | None], shared: SharedWeights | None = None, *, seconds: float = GRACE) -> None:
