@@ -57,10 +57,10 @@ def measure(context: RunContext, ev: EvalConfig, user: UserConfig, places: Place
     }
     context.loop.closes(*users.values())
     by_seed: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in users}
-    known: dict[str, Task] = {}
+    tasks_by_id: dict[str, Task] = {}
     for seed in ev.seeds or (ev.seed,):
         own, tasks = ev.model_copy(update={"seed": seed}), places.draw(ev.split, ev.tasks or 200, seed, 0)
-        known |= {t.id: t for t in tasks}
+        tasks_by_id |= {t.id: t for t in tasks}
         for name, who in users.items():
             began, before = time.process_time(), model.counts.unmended
             played = converse(own, compute.rollout.concurrency, places, who, tasks, progress)
@@ -68,12 +68,12 @@ def measure(context: RunContext, ev: EvalConfig, user: UserConfig, places: Place
             by_seed[name][seed] = fidelity(tasks, played) | {"unmended": unmended, "cpu_seconds": cpu_seconds}
             if name == MODEL:
                 context.folder.write_episodes(f"{name.replace(' ', '-')}-seed{seed}", played)
-    found = {name: pooled(list(seeds.values())) for name, seeds in by_seed.items()}
-    context.folder.write_tasks(known.values())
+    by_user = {name: pooled(list(seeds.values())) for name, seeds in by_seed.items()}
+    context.folder.write_tasks(tasks_by_id.values())
     context.folder.write_summary(
-        {"fidelity": found, "fidelity_by_seed": by_seed, **also, "seconds": context.folder.seconds}
+        {"fidelity": by_user, "fidelity_by_seed": by_seed, **also, "seconds": context.folder.seconds}
     )
-    text = report(found, by_seed[MODEL])
+    text = report(by_user, by_seed[MODEL])
     write_text(context.folder.path / "report.md", text)
     progress.say(text)
 
@@ -94,12 +94,12 @@ def fidelity(tasks: Sequence[Task], episodes: Sequence[Episode]) -> dict[str, An
     error, by rule (user_errors/errors.py). ``never_stops``: they ran into a limit. ``failed``: not played to an end,
     and not among the ``episodes``. ``sampled_again``: messages that a check threw away.
     """
-    known = {t.id: t for t in tasks}
+    by_id = {t.id: t for t in tasks}
     played = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
     errors: Counter[str] = Counter()
     clean = 0
     for episode in played:
-        rules = {e.rule for e in find_user_errors(known[episode.task_id], episode.messages)}
+        rules = {e.rule for e in find_user_errors(by_id[episode.task_id], episode.messages)}
         errors.update(rules)
         clean += not rules
     said = [m.content or "" for e in played for m in e.messages if m.role == "user"]
@@ -116,16 +116,16 @@ def fidelity(tasks: Sequence[Task], episodes: Sequence[Episode]) -> dict[str, An
     }
 
 
-def pooled(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def pooled(counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts of several seeds as shares of all their conversations, with 95% Wilson intervals of ``goal_kept`` and of
     each error; ``user_messages`` and ``cpu_seconds`` a conversation, ``words``, ``sampled_again`` and ``unmended`` a
     message."""
 
     def total(key: str) -> float:
-        return sum(one[key] for one in found)
+        return sum(one[key] for one in counts)
 
     n, messages = int(total("episodes")), total("user_messages")
-    errors = {r: sum(one["errors"].get(r, 0) for one in found) for r in RULES}
+    errors = {r: sum(one["errors"].get(r, 0) for one in counts) for r in RULES}
     return {
         "episodes": n,
         "failed": int(total("failed")),
@@ -141,25 +141,25 @@ def pooled(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def report(found: Mapping[str, Mapping[str, Any]], by_seed: Mapping[int, Mapping[str, Any]]) -> str:
+def report(by_user: Mapping[str, Mapping[str, Any]], by_seed: Mapping[int, Mapping[str, Any]]) -> str:
     """The fidelity of each user, as a Markdown table, and the user model's by seed."""
-    count = next(iter(found.values()))["episodes"]
+    count = next(iter(by_user.values()))["episodes"]
     lines = [f"# Users, in {count:,} conversations each with the scripted expert on held-out tasks\n"]
-    lines += ["| measure | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
+    lines += ["| measure | " + " | ".join(by_user) + " |", "|---" * (len(by_user) + 1) + "|"]
 
     def row(title: str, cells: Sequence[str]) -> None:
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
 
     for title, key in SHARES:
-        row(title, [f"{f[key]:.1%}" for f in found.values()])
+        row(title, [f"{f[key]:.1%}" for f in by_user.values()])
     for rule in RULES:
-        if any(rule in f["errors"] for f in found.values()):
-            row(f"{rule}: {RULES[rule]}", [f"{f['errors'].get(rule, 0.0):.1%}" for f in found.values()])
-    row("messages a conversation", [f"{f['user_messages']:.1f}" for f in found.values()])
-    row("words a message", [f"{f['words']:.1f}" for f in found.values()])
-    row("sampled again, of 100 messages", [f"{100 * f['sampled_again']:.1f}" for f in found.values()])
-    row("refused at every try, of 100 messages", [f"{100 * f['unmended']:.2f}" for f in found.values()])
-    row("CPU milliseconds a conversation", [f"{1000 * f['cpu_seconds']:.0f}" for f in found.values()])
+        if any(rule in f["errors"] for f in by_user.values()):
+            row(f"{rule}: {RULES[rule]}", [f"{f['errors'].get(rule, 0.0):.1%}" for f in by_user.values()])
+    row("messages a conversation", [f"{f['user_messages']:.1f}" for f in by_user.values()])
+    row("words a message", [f"{f['words']:.1f}" for f in by_user.values()])
+    row("sampled again, of 100 messages", [f"{100 * f['sampled_again']:.1f}" for f in by_user.values()])
+    row("refused at every try, of 100 messages", [f"{100 * f['unmended']:.2f}" for f in by_user.values()])
+    row("CPU milliseconds a conversation", [f"{1000 * f['cpu_seconds']:.0f}" for f in by_user.values()])
     if len(by_seed) > 1:
         lines += [f"\nThe {MODEL}, by seed:\n", "| seed | conversations | goal kept | errors |", "|---" * 4 + "|"]
         for seed, f in by_seed.items():

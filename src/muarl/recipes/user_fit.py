@@ -34,18 +34,18 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Fit:
-    """What was found.
-
-    ``levels`` and ``intervals``: by trait; 95%, by chance in the logs and in the simulated conversations. ``logs``: the
-    figures of the logs. ``curves``: by trait, the figure of rule-based users at each level of GRID. ``beyond``: traits
-    whose figure lies outside of what rule-based users show at any level.
-    """
+    """What a fit of the traits to logs says."""
 
     levels: Mapping[str, float]
+    """By trait, the level."""
     intervals: Mapping[str, tuple[float, float]]
+    """By trait, the 95% interval of the level, by chance in the logs and in the simulated conversations."""
     logs: Measured
+    """The figures of the logs."""
     curves: Mapping[str, tuple[float, ...]]
+    """By trait, the figure of rule-based users at each level of GRID."""
     beyond: frozenset[str] = field(default_factory=frozenset)
+    """Traits whose figure lies outside of what rule-based users show at any level."""
 
 
 def check_traits(place: Place, task: Task) -> None:
@@ -65,19 +65,19 @@ def fit_traits(
     """Fit the levels of all traits to conversations. ValueError if nobody says anything in them; ConfigError as
     ``check_traits``. ``say``: gets a line about each step."""
     people = measure(logs, resamples=RESAMPLES, seed=seed)
-    found = dict.fromkeys(TRAITS, 0.0)
+    fitted = dict.fromkeys(TRAITS, 0.0)
     curves: dict[str, list[Measured]] = {}
     for number in range(PASSES):
-        before = dict(found)
+        before = dict(fitted)
         for name in TRAITS:
             say(f"pass {number + 1} of {PASSES}: {name.replace('_', ' ')}")
             curves[name] = [simulated(place, tasks, {**before, name: level}, seed) for level in GRID]
-            found[name] = _level(name, _values(name, curves[name]), people.figures[name])
-    ends = {name: _ends(name, people, curves[name], found[name]) for name in TRAITS}
+            fitted[name] = _level(name, _values(name, curves[name]), people.figures[name])
+    ends = {name: _ends(name, people, curves[name], fitted[name]) for name in TRAITS}
     levels = {name: _levels(name, _values(name, curves[name]), ends[name]) for name in TRAITS}
-    shown = {name: _values(name, curves[name]) for name in TRAITS}
-    beyond = frozenset(n for n in TRAITS if ends[n][1] < min(shown[n]) or ends[n][0] > max(shown[n]))
-    return Fit(found, levels, people, shown, beyond)
+    values = {name: _values(name, curves[name]) for name in TRAITS}
+    beyond = frozenset(n for n in TRAITS if ends[n][1] < min(values[n]) or ends[n][0] > max(values[n]))
+    return Fit(fitted, levels, people, values, beyond)
 
 
 def simulated(place: Place, tasks: Sequence[Task], levels: Mapping[str, float], seed: int) -> Measured:
@@ -97,11 +97,11 @@ def _rising(name: str, curve: Sequence[float]) -> np.ndarray:
 def _level(name: str, curve: Sequence[float], figure: float) -> float:
     """The level at which a figure has this value, between those of GRID in proportion."""
     values = _rising(name, curve)
-    wanted = -figure if name in FALLS else figure
-    if values[-1] - values[0] < 1e-9 or wanted <= values[0]:
+    target = -figure if name in FALLS else figure
+    if values[-1] - values[0] < 1e-9 or target <= values[0]:
         return 0.0
     steps = np.concatenate([[True], np.diff(values) > 1e-12])
-    return round(float(np.interp(wanted, values[steps], np.array(GRID)[steps])), 3)
+    return round(float(np.interp(target, values[steps], np.array(GRID)[steps])), 3)
 
 
 def _values(name: str, curve: Sequence[Measured]) -> tuple[float, ...]:

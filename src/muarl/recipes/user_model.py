@@ -61,14 +61,14 @@ def dialogues(context: RunContext, sft: SftConfig, user: UserConfig, places: Pla
     DataError if a file's episodes do not say what their scenario was.
     """
     if sft.demonstrations_file is not None:
-        found = read_demonstrations(sft.demonstrations_file)
-        missing = next((e.id for e in found if not isinstance(e.tags.get("user_scenario"), str)), None)
+        demonstrations = read_demonstrations(sft.demonstrations_file)
+        missing = next((e.id for e in demonstrations if not isinstance(e.tags.get("user_scenario"), str)), None)
         if missing is not None:
             raise DataError(
                 f"sft.demonstrations_file: the episode {missing!r} does not say what its user's scenario was "
                 '(tags["user_scenario"], as `muarl coldstart` writes it)'
             )
-        return [(e.tags["user_scenario"], e) for e in found]
+        return [(e.tags["user_scenario"], e) for e in demonstrations]
     users = places.by_place(lambda place: rule_based_users(user, place))
     rng = random.Random(f"user model habits {sft.seed} {context.seed}")
     pairs: list[tuple[str, Episode]] = []

@@ -99,7 +99,7 @@ def run(config: RunConfig) -> Path:
 def checks_of(places: Places) -> dict[str, MakeCheck]:
     """The checks of goals by place. ConfigError for a place whose tasks have none, or whose users have tools: nobody
     could say there whether a user stays within its scenario."""
-    found: dict[str, MakeCheck] = {}
+    checks: dict[str, MakeCheck] = {}
     for place in places:
         check, example = goal_checks(place), place.example_task("train")
         if place.user_tools(example):
@@ -109,8 +109,8 @@ def checks_of(places: Places) -> dict[str, MakeCheck]:
                 f"domain.name: the goals of {place.name}'s tasks cannot be checked, so a user that leaves its scenario "
                 "would be paid for it: choose an environment whose requests are declared with the kit (docs/kit.md)"
             )
-        found[place.name] = check
-    return found
+        checks[place.name] = check
+    return checks
 
 
 def fixed_agent(config: RunConfig, places: Places) -> FixedAgent:
@@ -316,19 +316,19 @@ def _tell(
 ) -> None:
     """Write summary.json and report.md, and say what came of it."""
     rows = [row for row in context.folder.read_metrics() if row.get("phase") == USER_RL]
-    told = verdict(before, after)
+    verdict_lines = verdict(before, after)
     context.folder.write_summary(
         {
             "objective": config.user_rl.objective,
             "agent": agent.name,
             "training": {"steps": len(rows), **({"first": rows[0], "last": rows[-1]} if rows else {})},
             "held_out": {"before": before, "after": after},
-            "verdict": told,
+            "verdict": verdict_lines,
             "seed": config.seed,
             "seconds": context.folder.seconds,
         }
     )
     text = report(before, after)
-    write_text(context.folder.path / "report.md", text + "\n" + "\n".join(told) + "\n")
-    for line in (text, *told):
+    write_text(context.folder.path / "report.md", text + "\n" + "\n".join(verdict_lines) + "\n")
+    for line in (text, *verdict_lines):
         context.progress.say(line)

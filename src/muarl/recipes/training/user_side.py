@@ -35,10 +35,10 @@ Likeness = Callable[[Sequence[TokenTrace]], Sequence[float]]
 def user_side(episode: Episode) -> Episode:
     """The same episode as its user lived it: ``tokens`` and the turns' spans and versions are the user's, exactly as
     it sampled them; those of the agent are left out. ValueError if the user's tokens were not kept."""
-    kept = episode.tags.get(USER_TOKENS)
-    if kept is None:
+    user_tokens = episode.tags.get(USER_TOKENS)
+    if user_tokens is None:
         raise ValueError(f"episode {episode.id}: the user's tokens were not kept (SampledUserFactory.keeps_tokens)")
-    trace, spans = TokenTrace.from_json(kept["trace"]), iter(kept["spans"])
+    trace, spans = TokenTrace.from_json(user_tokens["trace"]), iter(user_tokens["spans"])
     turns = []
     for turn in episode.turns:
         span = next(spans) if turn.message.role == "user" else None
@@ -59,18 +59,18 @@ def judge_episodes(
     episode, the rules of the audit that the agent violated. ``checks``: of goals, by the name of the place; ``rules``:
     of the guard. Episodes that infrastructure ended are left alone."""
     audited = audit_episodes(places, tasks, episodes)
-    known = {task.id: task for task in tasks}
+    by_id = {task.id: task for task in tasks}
     for episode in episodes:
         if episode.stop is StopReason.INFRASTRUCTURE:
             continue
-        task = known[episode.task_id]
+        task = by_id[episode.task_id]
         place, own = places.of(task), places.own(task)
         breached = breaches(own, episode.messages, check=checks[place.name](own), rules=rules)
         if breached:
             episode.tags[VOID] = [breach.to_json() for breach in breached]
     return {
-        str(where["episode"]): frozenset(f.rule for f in found if f.severity != "note" and f.layer != "outcome")
-        for where, found in audited.findings
+        str(where["episode"]): frozenset(f.rule for f in findings if f.severity != "note" and f.layer != "outcome")
+        for where, findings in audited.findings
     }
 
 
