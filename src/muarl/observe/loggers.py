@@ -56,11 +56,11 @@ class WandbLogger:
         check_wandb()
         import wandb
 
-        known = _known(folder)
+        earlier = _earlier_part(folder)
         self._run = wandb.init(
-            project=known.get("project", settings.project),
-            entity=known.get("entity", settings.entity),
-            id=known.get("id"),
+            project=earlier.get("project", settings.project),
+            entity=earlier.get("entity", settings.entity),
+            id=earlier.get("id"),
             resume="allow",
             name=name,
             group=settings.group,
@@ -69,7 +69,7 @@ class WandbLogger:
             dir=str(folder),
             config=dict(config or {}),
         )
-        if not known:
+        if not earlier:
             about = {"id": self._run.id, "project": self._run.project, "entity": self._run.entity or None}
             write_json(folder / ID_FILE, about)
         self._phases: set[str] = set()
@@ -88,14 +88,14 @@ class WandbLogger:
         self._run.finish()
 
 
-def _known(folder: Path) -> dict[str, Any]:
+def _earlier_part(folder: Path) -> dict[str, Any]:
     """What the run folder says of an earlier part of this run; empty where there was none, or it cannot be read."""
     try:
-        found = read_json_object(folder / ID_FILE)
+        record = read_json_object(folder / ID_FILE)
     except DataError:
         return {}
-    named = isinstance(found.get("id"), str) and isinstance(found.get("project"), str)
-    return found if named else {}
+    named = isinstance(record.get("id"), str) and isinstance(record.get("project"), str)
+    return record if named else {}
 
 
 log = logging.getLogger(__name__)

@@ -76,16 +76,16 @@ def breaches(
     ``check``: of the task's goal, fresh; None where the task has none. ``rules``: those of the guard that count.
     ``user_tools``: the tools that the user had.
     """
-    found = [*_off_goal(messages, check)] if check is not None else []
+    all_breaches = [*_off_goal(messages, check)] if check is not None else []
     errors = find_all(task, messages, user_tools=user_tools)
-    found += _markup(messages)
-    found += [ScenarioBreach(error.rule, error.turn, error.detail) for error in errors if error.rule in rules]
-    return tuple(sorted(found, key=lambda breach: (breach.message, breach.rule)))
+    all_breaches += _markup(messages)
+    all_breaches += [ScenarioBreach(error.rule, error.turn, error.detail) for error in errors if error.rule in rules]
+    return tuple(sorted(all_breaches, key=lambda breach: (breach.message, breach.rule)))
 
 
 def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[ScenarioBreach]:
     """What the check finds; it hears and is told the same, in the same order, as when it is asked beforehand."""
-    found, spoken = [], 0
+    off_goal, spoken = [], 0
     for index, message in enumerate(messages):
         if not visible_to_user([message]) or message.role not in ("user", "assistant"):
             continue
@@ -94,17 +94,17 @@ def _off_goal(messages: Sequence[Message], check: MessageCheck) -> list[Scenario
             check.hears(text)
             continue
         if (problem := check.problem(text)) is not None:
-            found.append(ScenarioBreach(GOAL, index, problem))
+            off_goal.append(ScenarioBreach(GOAL, index, problem))
         check.said(text)
         spoken += 1
         if spoken == HIDDEN and isinstance(check, KnowsRequests) and check.untold:
-            found.append(ScenarioBreach(HIDES, index, f"has said {spoken} messages, and nothing of what it wants"))
-    return found
+            off_goal.append(ScenarioBreach(HIDES, index, f"has said {spoken} messages, and nothing of what it wants"))
+    return off_goal
 
 
 def _markup(messages: Sequence[Message]) -> list[ScenarioBreach]:
     """Messages of the user with pieces of markers or data in them, whole stop words aside."""
-    found = []
+    marked = []
     for index, message in enumerate(messages):
         if message.role != "user":
             continue
@@ -112,8 +112,8 @@ def _markup(messages: Sequence[Message]) -> list[ScenarioBreach]:
         for word in STOP_WORDS:
             text = text.replace(word, " ")
         if (piece := _MARKUP.search(text)) is not None:
-            found.append(ScenarioBreach(MARKUP, index, f"writes {piece.group()!r}"))
-    return found
+            marked.append(ScenarioBreach(MARKUP, index, f"writes {piece.group()!r}"))
+    return marked
 
 
 def void_rewards(rewards: Sequence[float], void: Sequence[bool], *, margin: float) -> list[float]:
