@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from muarl.backends.elsewhere import ToldRun
+from muarl.backends.elsewhere import ProcessConfig
 from muarl.config.load import load_config
 from muarl.config.sections import RunConfig
 
 
 def told(*settings: str, folder: Path | None = None, concurrency: int | None = None) -> RunConfig:
-    return RunConfig.model_validate(ToldRun(load_config("cpu", settings)).values(folder, concurrency=concurrency))
+    return RunConfig.model_validate(ProcessConfig(load_config("cpu", settings)).values(folder, concurrency=concurrency))
 
 
 def test_others_do_their_part_alone() -> None:

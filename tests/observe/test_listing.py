@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.observe.listing import STATUS_BYTES, TAIL_BYTES, Listed, list_runs
+from muarl.observe.listing import STATUS_BYTES, TAIL_BYTES, RunSummary, list_runs
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import _started, this_process
 
@@ -23,7 +23,7 @@ def muarl(*words: str) -> Any:
     return CliRunner().invoke(app, ["runs", *words])
 
 
-def listed(folder: Path) -> dict[str, Listed]:
+def listed(folder: Path) -> dict[str, RunSummary]:
     return {run.name: run for run in list_runs(folder)}
 
 

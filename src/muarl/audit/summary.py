@@ -36,7 +36,7 @@ class RuleCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LocatedFinding:
     """A finding with where it is."""
 
     where: Mapping[str, Any]
@@ -77,7 +77,7 @@ class AuditSummary:
     """Episodes that a judge should have seen and did not."""
     judged: int = 0
     rules: dict[str, RuleCount] = field(default_factory=dict)
-    worst: list[Shown] = field(default_factory=list)
+    worst: list[LocatedFinding] = field(default_factory=list)
     excluded: int = 0
     without_agent: int = 0
     """Episodes without a message of the agent; like ``unread``, they count in no layer's share but the outcome's."""
@@ -148,9 +148,9 @@ class AuditSummary:
             count.episodes += 1
             count.severity = max(count.severity, worst, key=SEVERITIES.index)
         place = where if where is not None else {"episode": episode.id, "task_id": episode.task_id}
-        self._keep(Shown(place, f) for f in findings if f.severity != "note")
+        self._keep(LocatedFinding(place, f) for f in findings if f.severity != "note")
 
-    def _keep(self, examples: Iterable[Shown]) -> None:
+    def _keep(self, examples: Iterable[LocatedFinding]) -> None:
         """The worst findings, of every rule some, in the order in which they came."""
         for one in examples:
             same = sum(s.finding.rule == one.finding.rule for s in self.worst)
@@ -210,7 +210,7 @@ class AuditSummary:
         return share_of(t for t in tasks if t) if any(tasks) else None
 
     @property
-    def shown(self) -> list[Shown]:
+    def shown(self) -> list[LocatedFinding]:
         """The findings to show one by one, the worst first."""
         ordered = sorted(self.worst, key=lambda s: -SEVERITIES.index(s.finding.severity))
         return ordered[:WORST]

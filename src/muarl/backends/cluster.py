@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.backends.elsewhere import ToldRun, Values, set_up
+from muarl.backends.elsewhere import ProcessConfig, Values, set_up
 from muarl.backends.hardware import Machines, of_resources
 from muarl.backends.local import local_learner, local_sampler, sharding
 from muarl.backends.model_support import model_shape
@@ -156,7 +156,9 @@ def _setup(compute: Compute, cpus: float) -> Callable[[], None]:
     return partial(set_up, compute.threads or max(1, int(cpus)), compute.seed)
 
 
-def clustered_sampler(policy: Policy, compute: Compute, run_settings: ToldRun, cluster: Cluster) -> ClusterSampler:
+def clustered_sampler(
+    policy: Policy, compute: Compute, run_settings: ProcessConfig, cluster: Cluster
+) -> ClusterSampler:
     """The run's samplers, started, with the weights of the policy's folder."""
     if compute.engine.kind == "vllm" and (compute.engine.servers or compute.engine.urls):
         raise ConfigError(
@@ -196,7 +198,7 @@ def _route(transport: WeightTransport, c: ClusterConfig) -> DirectRoute | None:
 
 
 def clustered_learner(
-    policy: Policy, compute: Compute, run_settings: ToldRun, settings: LearnerConfig, cluster: Cluster
+    policy: Policy, compute: Compute, run_settings: ProcessConfig, settings: LearnerConfig, cluster: Cluster
 ) -> ClusterLearner:
     """The run's learner, started, with the weights of the policy's folder; ready, if it is all that the run needs."""
     c = compute.cluster
@@ -213,7 +215,9 @@ def clustered_learner(
     return learner
 
 
-def clustered_executor(compute: Compute, run_settings: ToldRun, player: Player, cluster: Cluster) -> ClusterExecutor:
+def clustered_executor(
+    compute: Compute, run_settings: ProcessConfig, player: Player, cluster: Cluster
+) -> ClusterExecutor:
     """The run's rollout workers, each of which makes a player like this one; they and all others are then ready."""
     c = compute.cluster
     agent = player.agents.same

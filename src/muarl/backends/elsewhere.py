@@ -18,7 +18,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRun:
+class ProcessConfig:
     """A run as its other processes are told of it: by its whole configuration, since they load a model and make
     environment and users as a command does."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import checkpoint_name
-from muarl.backends.elsewhere import ToldRun
+from muarl.backends.elsewhere import ProcessConfig
 from muarl.backends.model_notes import NotedRun
 from muarl.basics.errors import ConfigError
 from muarl.config.parts import Compute, PlannedRun
@@ -40,7 +40,7 @@ class Backend:
     to be on a cluster and none was joined."""
 
     compute: Compute
-    run_settings: ToldRun
+    run_settings: ProcessConfig
     """What other processes are told of the run."""
     noted: NotedRun
     """What the cards of its models tell."""
@@ -52,7 +52,7 @@ class Backend:
     @classmethod
     def of(cls, config: RunConfig, cluster: Cluster | None = None) -> Backend:
         """That of a configuration."""
-        return cls(Compute.of(config), ToldRun(config), NotedRun.of(config), cluster)
+        return cls(Compute.of(config), ProcessConfig(config), NotedRun.of(config), cluster)
 
     def close(self) -> None:
         """End the processes that play episodes (``engine.processes``), if any were started."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.backends.elsewhere import ToldRun, set_up
+from muarl.backends.elsewhere import ProcessConfig, set_up
 from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import make_users
@@ -45,7 +45,7 @@ class RunProcesses:
     """The pool of a run: made for the first sampler, and for another model made anew. Its children start when they are
     first needed and stay until ``close``, so that its stages share them."""
 
-    def __init__(self, compute: Compute, run_settings: ToldRun) -> None:
+    def __init__(self, compute: Compute, run_settings: ProcessConfig) -> None:
         self._compute = compute
         self._run_settings = run_settings
         self._pool: ProcessPool | None = None
@@ -76,7 +76,7 @@ def on_gpu_text(device: object) -> str:
     )
 
 
-def _pool(compute: Compute, run_settings: ToldRun, policy: Policy) -> ProcessPool:
+def _pool(compute: Compute, run_settings: ProcessConfig, policy: Policy) -> ProcessPool:
     size = compute.processes
     threads = max(1, (compute.threads or int(usable_cores())) // size)
     share = math.ceil(compute.rollout.concurrency / size)

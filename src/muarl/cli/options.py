@@ -166,7 +166,7 @@ RUN: Table = {
 
 
 @dataclass(frozen=True)
-class Given:
+class RunArguments:
     """What a command line says of a run."""
 
     config: str
@@ -184,11 +184,11 @@ class Given:
     """What a dry run plans with instead of what it sees."""
 
 
-def given(options: Mapping[str, Any], table: Table = RUN, *, before: Sequence[str] = ()) -> Given:
+def given(options: Mapping[str, Any], table: Table = RUN, *, before: Sequence[str] = ()) -> RunArguments:
     """What the parameters of a command (its ``locals()``) say of a run. ``before``: settings of a new one that all
     others win over."""
     resume = options.get("resume")
-    return Given(
+    return RunArguments(
         config=options["config"],
         overrides=[*(before if resume is None else ()), *(options.get("overrides") or ())],
         settings=settings_of(options, table),

@@ -13,7 +13,7 @@ from muarl.cli.options import in_runs
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
-    from muarl.observe.listing import Listed
+    from muarl.observe.listing import RunSummary
 
 HARDER = "harder users"
 PIPE = 200
@@ -70,7 +70,7 @@ def runs(
         _print(listing)
 
 
-def _print(listing: list[Listed]) -> None:
+def _print(listing: list[RunSummary]) -> None:
     import sys
 
     from muarl.observe.screen import Screen, print_narrow
@@ -90,7 +90,7 @@ def _print(listing: list[Listed]) -> None:
     )
 
 
-def _domain(run: Listed) -> str:
+def _domain(run: RunSummary) -> str:
     """The domain; of a cold start's many scenarios only the first one."""
     if run.by_domain:
         return "\n".join(["several:", *run.by_domain])
@@ -98,13 +98,13 @@ def _domain(run: Listed) -> str:
     return run.domain if len(others) < 2 else f"{first} and {len(others)} more"
 
 
-def _progress(run: Listed) -> str:
+def _progress(run: RunSummary) -> str:
     if run.done is None:
         return ""
     return f"{run.done:,}" if run.planned is None else f"{run.done:,} of {run.planned:,}"
 
 
-def _success(run: Listed) -> str:
+def _success(run: RunSummary) -> str:
     from muarl.observe.headline import ShownShare
 
     if run.success is None:
@@ -114,7 +114,7 @@ def _success(run: Listed) -> str:
     return "\n".join(share if run.held_out else f"({share})" for share in shares)
 
 
-def _clean(run: Listed) -> str:
+def _clean(run: RunSummary) -> str:
     from muarl.accounts.metrics import NOT_CHECKED
     from muarl.observe.headline import ShownShare
 
@@ -126,15 +126,15 @@ def _clean(run: Listed) -> str:
     return "\n".join([whole, *(NOT_CHECKED if share is None else f"{share:.1%}" for share in each)])
 
 
-def _harder(run: Listed) -> str:
+def _harder(run: RunSummary) -> str:
     return ", ".join(f"{level} {share:.1%}" for level, share in (run.harder_users or {}).items())
 
 
-def _times(run: Listed) -> tuple[str, str]:
+def _times(run: RunSummary) -> tuple[str, str]:
     """Beginning and end to the minute; the end without its day where that is the same."""
     began, ended = (when[:16].replace("T", " ") for when in (run.began, run.ended or ""))
     return began, ended[11:] if ended[:10] == began[:10] else ended
 
 
-def _cost(run: Listed) -> str:
+def _cost(run: RunSummary) -> str:
     return "" if not run.cost else f"${run.cost:,.2f}"

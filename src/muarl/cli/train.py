@@ -15,7 +15,7 @@ import typer
 from muarl.cli import options
 from muarl.cli.asked import UNTRAINED, only_asked
 from muarl.cli.named import approve_from_file
-from muarl.cli.options import RUN, Given, Named, as_overrides, given, option
+from muarl.cli.options import RUN, Named, RunArguments, as_overrides, given, option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _without_own_domains(settings: Mapping[str, Any], run: Path) -> Mapping[str,
     return {key: value for key, value in settings.items() if key != "domain.name"}
 
 
-def run_recipe(recipe: str, given: Given) -> None:
+def run_recipe(recipe: str, given: RunArguments) -> None:
     """Resolve the config and hand it to ``muarl.recipes.<recipe>.run``. Options win over KEY=VALUE arguments.
 
     Ctrl-C and SIGTERM stop the recipe where it can be resumed."""

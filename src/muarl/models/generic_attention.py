@@ -30,7 +30,7 @@ Span = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class KeyVisibility:
     """Which keys each query sees."""
 
     spans: tuple[Span, ...]
@@ -62,7 +62,7 @@ def seen(
     use_vmap: bool = False,
     device: Any = "cpu",
     **_: Any,
-) -> Seen | None:
+) -> KeyVisibility | None:
     """In the place of a mask: what ``transformers`` describes by these arguments. None for plain causal attention."""
     plain = allow_is_causal_skip and (local_size is None or kv_length < local_size)
     if plain and q_length in (1, kv_length) and (attention_mask is None or bool(attention_mask.all())):
@@ -84,16 +84,16 @@ def seen(
         return cast(Tensor, result)
 
     if q_length <= ROWS:
-        return Seen(((0, q_length, 0, kv_length),), mask)
+        return KeyVisibility(((0, q_length, 0, kv_length),), mask)
     spans = []
     for first in range(0, q_length, ROWS):
         last = min(first + ROWS, q_length)
         keys = mask(first, last, 0, kv_length).flatten(0, 2).any(0).nonzero()[:, 0]
         spans.append((first, last, int(keys[0]), int(keys[-1]) + 1) if keys.numel() else (first, last, 0, 1))
-    return Seen(tuple(spans), mask)
+    return KeyVisibility(tuple(spans), mask)
 
 
-def _causal(queries: int, keys: int, device: torch.device) -> Seen:
+def _causal(queries: int, keys: int, device: torch.device) -> KeyVisibility:
     """The last ``queries`` of as many tokens as there are keys, each of which sees all up to itself."""
     before = keys - queries
 
@@ -102,7 +102,7 @@ def _causal(queries: int, keys: int, device: torch.device) -> Seen:
         return (at >= torch.arange(low, high, device=device)[None])[None, None]
 
     ends = ((first, min(first + ROWS, queries)) for first in range(0, queries, ROWS))
-    return Seen(tuple((first, last, 0, before + last) for first, last in ends), mask)
+    return KeyVisibility(tuple((first, last, 0, before + last) for first, last in ends), mask)
 
 
 def attention(
@@ -110,7 +110,7 @@ def attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Seen | None,
+    attention_mask: KeyVisibility | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     softcap: float | None = None,
@@ -121,7 +121,11 @@ def attention(
     """As ``transformers`` calls it: ``query`` [rows, heads, queries, D], ``key`` and ``value`` [rows, kv_heads, keys,
     D] -> [rows, queries, heads, D]. ``softcap``: scores stay within it; ``s_aux`` [heads]: the score of a key that
     gives nothing."""
-    if dropout or position_bias is not None or not (attention_mask is None or isinstance(attention_mask, Seen)):
+    if (
+        dropout
+        or position_bias is not None
+        or not (attention_mask is None or isinstance(attention_mask, KeyVisibility))
+    ):
         raise ValueError(f"{type(module).__name__} asks for attention with dropout, a bias or a mask of its own")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if attention_mask is None and softcap is None and s_aux is None:
@@ -185,7 +189,7 @@ class _InParts(torch.autograd.Function):
         return slope, *ours, *([None] if sinks is None else []), None, None, None
 
 
-def _pieces(visible: Seen, query: Tensor) -> Iterator[Span]:
+def _pieces(visible: KeyVisibility, query: Tensor) -> Iterator[Span]:
     """The spans, cut so that none has more than ``SCORES`` scores."""
     for first, last, low, high in visible.spans:
         rows = max(1, SCORES // (query.shape[0] * query.shape[1] * (high - low)))

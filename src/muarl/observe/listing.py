@@ -47,7 +47,7 @@ Order = Literal["when", "name", "success", "cost"]
 
 
 @dataclass(frozen=True)
-class Listed:
+class RunSummary:
     """One run."""
 
     path: str
@@ -89,7 +89,7 @@ class Listed:
         return asdict(self)
 
 
-ORDERS: Mapping[Order, Callable[[Listed], Any]] = {
+ORDERS: Mapping[Order, Callable[[RunSummary], Any]] = {
     "when": lambda run: run.began,
     "name": lambda run: run.name,
     "success": lambda run: -1.0 if run.success is None else run.success,
@@ -97,7 +97,7 @@ ORDERS: Mapping[Order, Callable[[Listed], Any]] = {
 }
 
 
-def list_runs(folder: Path, order: Order = "when") -> list[Listed]:
+def list_runs(folder: Path, order: Order = "when") -> list[RunSummary]:
     """The runs directly in ``folder``, or the one that it is itself; newest, dearest or best first, by name from A to
     Z. What is no run is left out."""
     if _is_run(folder):
@@ -113,7 +113,7 @@ def _is_run(path: Path) -> bool:
     return any((path / name).is_file() for name in FILES)
 
 
-def _listed(path: Path) -> Listed:
+def _listed(path: Path) -> RunSummary:
     status, summary = _json(path / "status.json", STATUS_BYTES), _json(path / "summary.json", SUMMARY_BYTES)
     config, rows = _config(path), _tail(path / "metrics.jsonl")
     kind = _kind(path, status, summary, rows)
@@ -121,7 +121,7 @@ def _listed(path: Path) -> Listed:
     success, clean, held_out = _scores(summary, rows)
     state = _state(status, summary)
     began, ended = _times(path, status, state)
-    return Listed(
+    return RunSummary(
         path=str(path),
         name=_word(path.name),
         kind=kind,
@@ -270,9 +270,9 @@ def _cost(path: Path, summary: Row) -> float | None:
     return None
 
 
-def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
+def _experiments(folder: Path, runs: Sequence[RunSummary]) -> list[RunSummary]:
     """The experiments of `muarl seeds` whose page is there, each the mean over its runs."""
-    groups: dict[str, list[Listed]] = {}
+    groups: dict[str, list[RunSummary]] = {}
     for run in runs:
         if (match := _SEED.fullmatch(Path(run.path).name)) is not None:
             groups.setdefault(match[1], []).append(run)
@@ -286,7 +286,7 @@ def _experiments(folder: Path, runs: Sequence[Listed]) -> list[Listed]:
         clean_shares = [run.success_without_violation for run in members]
         clean = [share for share in clean_shares if share is not None]
         experiments.append(
-            Listed(
+            RunSummary(
                 path=str(page),
                 name=_word(f"{name}-seeds"),
                 kind="seeds",

@@ -38,10 +38,10 @@ from muarl.observe.headline import training_summary, what_went_wrong
 from muarl.observe.rundir import RunDirectory
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.recipes.training.first_look import Drawn, Looked, StepPlayed, look_first, play_all
+from muarl.recipes.training.first_look import Drawn, FirstLook, StepPlayed, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
-from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Played, nothing_left
+from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, StepData, nothing_left
 from muarl.recipes.training.turn_credit import TurnCredit
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import Group, Groups, collect_groups, rollout
@@ -323,7 +323,7 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
     dropped: list[Group] = []
     episodes: list[Episode] = []
     tasks_by_id: dict[str, Task] = {}
-    looked: list[Looked] = []
+    looked: list[FirstLook] = []
     for draw in range(draws):
         number, label = step * draws + draw, f"{step}.{draw}"
         if rl.practice.first_look:
@@ -347,4 +347,6 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
     if rl.dynamic_sampling:
         mixed = [g for g in viable if len(set(g.rewards)) > 1]
         viable = mixed[: rl.tasks_per_step] or viable[: rl.tasks_per_step]
-    return StepPlayed(Played(Groups(viable, dropped, groups.minimum), episodes, tasks=tasks_by_id), looked, rl.practice)
+    return StepPlayed(
+        StepData(Groups(viable, dropped, groups.minimum), episodes, tasks=tasks_by_id), looked, rl.practice
+    )

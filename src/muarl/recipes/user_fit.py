@@ -22,7 +22,7 @@ from muarl.environments.play import play_in
 from muarl.types.chat import Message
 from muarl.users.agenda import AgendaUserFactory
 from muarl.users.traits.factory import user_with_traits
-from muarl.users.traits.figures import FALLS, Measured, measure
+from muarl.users.traits.figures import FALLS, Measurements, measure
 from muarl.users.traits.levels import TRAITS, TraitRanges, Traits
 
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -40,7 +40,7 @@ class Fit:
     """By trait, the level."""
     intervals: Mapping[str, tuple[float, float]]
     """By trait, the 95% interval of the level, by chance in the logs and in the simulated conversations."""
-    logs: Measured
+    logs: Measurements
     """The figures of the logs."""
     curves: Mapping[str, tuple[float, ...]]
     """By trait, the figure of rule-based users at each level of GRID."""
@@ -66,7 +66,7 @@ def fit_traits(
     ``check_traits``. ``say``: gets a line about each step."""
     people = measure(logs, resamples=RESAMPLES, seed=seed)
     fitted = dict.fromkeys(TRAITS, 0.0)
-    curves: dict[str, list[Measured]] = {}
+    curves: dict[str, list[Measurements]] = {}
     for number in range(PASSES):
         before = dict(fitted)
         for name in TRAITS:
@@ -80,7 +80,7 @@ def fit_traits(
     return Fit(fitted, levels, people, values, beyond)
 
 
-def simulated(place: Place, tasks: Sequence[Task], levels: Mapping[str, float], seed: int) -> Measured:
+def simulated(place: Place, tasks: Sequence[Task], levels: Mapping[str, float], seed: int) -> Measurements:
     """The figures of rule-based users with these levels, who talk with the scripted expert."""
     users = AgendaUserFactory(place.needed_user(), traits=TraitRanges.of(levels))
     with event_loop() as loop:
@@ -104,11 +104,11 @@ def _level(name: str, curve: Sequence[float], figure: float) -> float:
     return round(float(np.interp(target, values[steps], np.array(GRID)[steps])), 3)
 
 
-def _values(name: str, curve: Sequence[Measured]) -> tuple[float, ...]:
+def _values(name: str, curve: Sequence[Measurements]) -> tuple[float, ...]:
     return tuple(point.figures[name] for point in curve)
 
 
-def _ends(name: str, people: Measured, curve: Sequence[Measured], level: float) -> tuple[float, float]:
+def _ends(name: str, people: Measurements, curve: Sequence[Measurements], level: float) -> tuple[float, float]:
     """The interval of a figure of the logs, with the chance in the simulated figure beside the level added to it."""
     near = min(range(len(GRID)), key=lambda i: abs(GRID[i] - level))
     figure, other = people.figures[name], curve[near].figures[name]

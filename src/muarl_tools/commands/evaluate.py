@@ -12,7 +12,7 @@ import typer
 from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
 from muarl.cli.named import approved, approved_settings, domain_name
-from muarl.cli.options import RUN, Given, as_overrides, endpoint_settings, given, option, played_by, prices_of
+from muarl.cli.options import RUN, RunArguments, as_overrides, endpoint_settings, given, option, played_by, prices_of
 from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.suite import evaluate_suite, is_suite, resume_suite
@@ -209,7 +209,7 @@ def _place(names: Sequence[str], chosen: Any) -> str | None:
     return place
 
 
-def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
+def _new(asked: RunArguments, chosen: Any, place: str | None, *, own: bool) -> RunArguments:
     """A new evaluation with what its benchmark and, if ``own``, its checkpoint bring along. What was asked wins."""
     # Code of somebody's own may take long to import.
     with working(f"Importing {place}") if place is not None and ":" in place else nullcontext():
@@ -220,7 +220,7 @@ def _new(asked: Given, chosen: Any, place: str | None, *, own: bool) -> Given:
     return replace(asked, overrides=[*brought, *several, *asked.overrides])
 
 
-def _easy_users_alone(asked: Given, place: str | None) -> Sequence[str]:
+def _easy_users_alone(asked: RunArguments, place: str | None) -> Sequence[str]:
     """No conversations with harder users by default on a benchmark, whose scores are with its own users, with users of
     another kind, and where each conversation is paid for; only the last needs a line."""
     from muarl.environments.registry import find, names
@@ -243,7 +243,7 @@ def _easy_users_alone(asked: Given, place: str | None) -> Sequence[str]:
     return ("eval.harder_users=[]",)
 
 
-def _own_settings(name: str | None, asked: Given) -> Sequence[str]:
+def _own_settings(name: str | None, asked: RunArguments) -> Sequence[str]:
     """The settings that a named checkpoint brings along, as overrides that come before all others; a line says so.
 
     A benchmark says how it is played: of a checkpoint's settings only thinking counts there. In another domain than the

@@ -37,7 +37,7 @@ from muarl_tools.compare.differences import (
     rank_range,
 )
 from muarl_tools.compare.pairing import BY_SEED, Paired, pair
-from muarl_tools.compare.power import Needed, difference_variance, grid_variance, needed, single_variance
+from muarl_tools.compare.power import SampleSizes, difference_variance, grid_variance, needed, single_variance
 from muarl_tools.compare.rows import verdicts_of
 
 KS = (1, 2, 3, 4)
@@ -87,7 +87,7 @@ class RunScore:
     unpaired: int
     components: Components | None
     judges: Components | None
-    needed: Needed | None
+    needed: SampleSizes | None
     clean: Estimate | None = None
     strata: Mapping[str, StratumResult] = field(default_factory=dict)
 
@@ -138,7 +138,7 @@ class PairResult(PairedDifference):
     without any violation, None where it was not checked in both."""
 
     pass_hat: Mapping[int, tuple[float, Interval]]
-    needed: Needed
+    needed: SampleSizes
     clean: PairedDifference | None = None
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class DifferenceVariance:
 
 
 @dataclass(frozen=True)
-class Needed:
+class SampleSizes:
     """``trials_same_tasks``: trials a task to see the difference on these very tasks. ``trials``: the same on tasks
     like these; None if no number is enough with so few tasks (``hopeless``) or if it is unknown. ``tasks``: tasks like
     these with the trials that there are. ``smallest``: the difference that the data at hand would show, on tasks like
@@ -105,7 +105,7 @@ def grid_variance(found: Components) -> DifferenceVariance:
     return DifferenceVariance(within, None, within, 1.0, found.tasks)
 
 
-def needed(spread: DifferenceVariance, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> Needed:
+def needed(spread: DifferenceVariance, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> SampleSizes:
     """What a difference (a share, such as 0.03) needs. ``alpha``: after the correction that the test will have."""
     if not 0 < difference <= 1 or not 0 < alpha < 1 or not 0 < power < 1:
         raise ValueError("difference must be in (0, 1], alpha and power in (0, 1)")
@@ -126,7 +126,9 @@ def needed(spread: DifferenceVariance, difference: float, *, alpha: float = 0.05
         measured = spread.total if spread.within is None else (spread.between or 0.0) + spread.within / spread.trials
         tasks = _whole(measured / allowed)
         smallest = sqrt(reach * measured / n)
-    return Needed(difference, power, alpha, same, trials, hopeless, tasks, smallest, smallest_same, alike, trials_alike)
+    return SampleSizes(
+        difference, power, alpha, same, trials, hopeless, tasks, smallest, smallest_same, alike, trials_alike
+    )
 
 
 def _whole(value: float) -> int | None:

@@ -11,7 +11,7 @@ from muarl.pages.table import Cell, ShownColumn, ShownTable, table
 from muarl_tools.compare.comparing import Comparison, RunScore
 from muarl_tools.compare.components import AGENT, BOTH, JUDGE, REST, TASK, TRIAL, USER, Components
 from muarl_tools.compare.differences import PairedDifference
-from muarl_tools.compare.power import Needed
+from muarl_tools.compare.power import SampleSizes
 from muarl_tools.compare.text import heading, p_text, points, rank_text, share, span, trials_text
 
 SOURCES = {
@@ -207,7 +207,7 @@ def needed_table(found: Comparison) -> ShownTable:
     def count(value: int | None, otherwise: str = "–") -> str:
         return otherwise if value is None else f"{value:,}"
 
-    def cells(needed: Needed) -> tuple[str, ...]:
+    def cells(needed: SampleSizes) -> tuple[str, ...]:
         return (
             "–" if needed.smallest is None else points(needed.smallest, sign=False),
             count(needed.tasks),

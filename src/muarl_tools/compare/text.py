@@ -8,7 +8,7 @@ from muarl.accounts.metrics import CLEAN
 from muarl.accounts.statistics import Interval
 from muarl_tools.compare.comparing import Comparison, RunScore, not_checked_text, why_excluded
 from muarl_tools.compare.components import AGENT, BOTH, REST, USER, Components
-from muarl_tools.compare.power import Needed
+from muarl_tools.compare.power import SampleSizes
 
 NAMED = 5
 """Tasks that are left out and named; of more, only how many."""
@@ -54,7 +54,7 @@ def heading(found: Comparison) -> str:
     return f"{runs} on {tasks}{paired}"
 
 
-def needed_lines(needed: Needed, tasks: int, trials: str, *, pair: bool = True) -> list[str]:
+def needed_lines(needed: SampleSizes, tasks: int, trials: str, *, pair: bool = True) -> list[str]:
     """How much must be played, in sentences. ``pair``: to tell two runs apart that there are."""
     size, chance = points(needed.difference, sign=False), f"{needed.power:.0%}"
     if needed.alike:

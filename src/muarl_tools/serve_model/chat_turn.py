@@ -23,7 +23,7 @@ from muarl_tools.serve_model.guarding import GuardReport, PlainReply
 from muarl_tools.serve_model.problems import TOO_LONG, refuse_endless, unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import Piece, ReplyReader
-from muarl_tools.serve_model.turns import WAIT, Choice, Context, News, Served, ServedRequest
+from muarl_tools.serve_model.turns import WAIT, Choice, ChoiceDelta, Context, ServedModel, ServedRequest
 from muarl_tools.serve_model.whole_replies import WholeReplyReader
 
 
@@ -32,7 +32,7 @@ class ChatTurn(ServedRequest):
 
     kind = "chat.completion"
 
-    def __init__(self, served: Served, request: ChatRequest, chat: ChatFormat) -> None:
+    def __init__(self, served: ServedModel, request: ChatRequest, chat: ChatFormat) -> None:
         super().__init__(served, request.wanted, chat)
         self.request = request
         tools = [t.to_openai() for t in request.tools]
@@ -108,7 +108,7 @@ class ChatTurn(ServedRequest):
             self.choices = [await self._guarded(choice) for choice in choices]
         return self.choices
 
-    async def _arriving(self) -> AsyncGenerator[News | None, None]:
+    async def _arriving(self) -> AsyncGenerator[ChoiceDelta | None, None]:
         guard = self.served.guard
         if guard is not None and guard.mode == "block" and self.request.tools:
             async with aclosing(self._at_once()) as arriving:
@@ -121,7 +121,7 @@ class ChatTurn(ServedRequest):
                     await self._guarded(news.choice)
                 yield news
 
-    async def _at_once(self) -> AsyncGenerator[News | None, None]:
+    async def _at_once(self) -> AsyncGenerator[ChoiceDelta | None, None]:
         """The choices, each whole: what has been sent cannot be held back."""
         task = asyncio.ensure_future(self._all())
         try:
@@ -132,7 +132,7 @@ class ChatTurn(ServedRequest):
                 pieces = [Piece("reasoning", reader.reasoning), Piece("content", reader.content)]
                 calls = [Piece("call", call=call, number=n) for n, call in enumerate(reader.calls)]
                 told = [*(piece for piece in pieces if piece.text), *calls]
-                yield News(choice, told, choice.sampled, choice.logprobs, over=True)
+                yield ChoiceDelta(choice, told, choice.sampled, choice.logprobs, over=True)
         finally:
             task.cancel()
 
@@ -209,7 +209,7 @@ class ChatTurn(ServedRequest):
     def _begin(self, choice: Choice) -> list[dict[str, Any]]:
         return [self._chunk(choice, {"role": "assistant", "content": ""})]
 
-    def _chunks(self, news: News) -> list[dict[str, Any]]:
+    def _chunks(self, news: ChoiceDelta) -> list[dict[str, Any]]:
         choice = news.choice
         out = [self._chunk(choice, answers.delta_json(piece)) for piece in news.pieces]
         if news.over:

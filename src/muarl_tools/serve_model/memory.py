@@ -25,7 +25,7 @@ ALIKE = 64
 
 
 @dataclass(slots=True, eq=False)
-class Past:
+class ConversationPrefix:
     """A conversation up to one of our replies: its ids, the session under which the engine knows them, and the ids of
     all calls that it was given."""
 
@@ -41,15 +41,15 @@ class Memory:
 
     def __init__(self, forget: Callable[[str], None], *, tokens: int = TOKENS) -> None:
         self._forget, self._most = forget, tokens
-        self._pasts: OrderedDict[bytes, list[Past]] = OrderedDict()
-        self._tips: dict[str, Past] = {}
+        self._pasts: OrderedDict[bytes, list[ConversationPrefix]] = OrderedDict()
+        self._tips: dict[str, ConversationPrefix] = {}
         self._numbers = itertools.count()
         self.tokens = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._pasts.values()))
 
-    def find(self, root: bytes, messages: Sequence[Message]) -> tuple[int, Past] | None:
+    def find(self, root: bytes, messages: Sequence[Message]) -> tuple[int, ConversationPrefix] | None:
         """The longest known beginning of a conversation: how many of its messages, and what is known.
 
         ``root``: what else the context depends on (policy, tools). Of several that say the same, the one whose calls
@@ -67,14 +67,14 @@ class Memory:
             return number + 1, best
         return None
 
-    def session(self, past: Past | None) -> str:
+    def session(self, past: ConversationPrefix | None) -> str:
         """The session to sample in: that of the past, or a new one where another reply has gone on from it."""
         if past is not None and self._tips.get(past.session) is past:
             del self._tips[past.session]  # until the reply is there, nobody else continues in it
             return past.session
         return f"conversation-{next(self._numbers)}"
 
-    def back(self, past: Past | None, session: str) -> None:
+    def back(self, past: ConversationPrefix | None, session: str) -> None:
         """No reply came of it: the session is the past's again, or nobody's."""
         if past is not None and past.session == session and not past.gone:
             self._tips[session] = past
@@ -85,7 +85,7 @@ class Memory:
         """A conversation whose last message is a reply of ours; ``ids``: all of it, to the reply's last id."""
         key = list(_keys(root, messages))[-1]
         calls = frozenset(c.id for m in messages for c in m.tool_calls)
-        past = Past(array("i", ids), session, calls, (messages[-1].reasoning or "").strip())
+        past = ConversationPrefix(array("i", ids), session, calls, (messages[-1].reasoning or "").strip())
         known = self._pasts.setdefault(key, [])
         self._pasts.move_to_end(key)
         for same in [p for p in known if p.ids == past.ids] or known[ALIKE - 1 :]:
@@ -99,7 +99,7 @@ class Memory:
             for each in gone:
                 self._drop(each)
 
-    def _drop(self, past: Past) -> None:
+    def _drop(self, past: ConversationPrefix) -> None:
         self.tokens -= len(past.ids)
         past.gone = True
         if self._tips.get(past.session) is past:

@@ -145,7 +145,7 @@ class _Text(_Common):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CompletionOptions:
     """How to sample and how to answer, of whichever endpoint.
 
     ``max_tokens`` None: as many as there is room for. ``logprobs``: of the sampled ids. ``ids``: give all ids.
@@ -174,7 +174,7 @@ class ChatRequest:
     (``prompt_cache_key``). ``thinking``: None for the server's own way.
     """
 
-    wanted: Wanted
+    wanted: CompletionOptions
     system: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...]
@@ -189,7 +189,7 @@ class ChatRequest:
 class TextRequest:
     """A completion of a prompt that is asked for: text, or ids."""
 
-    wanted: Wanted
+    wanted: CompletionOptions
     prompt: str | tuple[int, ...]
     stop_ids: tuple[int, ...]
 
@@ -292,12 +292,12 @@ def _checked(kind: type[M], raw: dict[str, Any]) -> M:
         raise invalid(said[0].lower() + said[1:], ".".join(path), code) from None
 
 
-def _wanted(fields: _Common, most: int | None, logprobs: bool) -> Wanted:
+def _wanted(fields: _Common, most: int | None, logprobs: bool) -> CompletionOptions:
     stop = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
     if len(stop) > MAX_STOPS or not all(stop):
         raise invalid(f"at most {MAX_STOPS} strings, none of them empty", "stop")
     options = fields.stream_options
-    return Wanted(
+    return CompletionOptions(
         fields.model,
         1.0 if fields.temperature is None else fields.temperature,
         1.0 if fields.top_p is None else fields.top_p,

@@ -25,7 +25,7 @@ from muarl_tools.serve_model.chat_turn import ChatTurn
 from muarl_tools.serve_model.problems import unsupported
 from muarl_tools.serve_model.reading import ChatRequest
 from muarl_tools.serve_model.replies import Piece
-from muarl_tools.serve_model.turns import Choice, Served
+from muarl_tools.serve_model.turns import Choice, ServedModel
 
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "background": (False,),
@@ -132,7 +132,7 @@ class ResponsesTurn(ChatTurn):
 
     kind = "response"
 
-    def __init__(self, served: Served, request: ChatRequest, chat: ChatFormat, raw: Mapping[str, Any]) -> None:
+    def __init__(self, served: ServedModel, request: ChatRequest, chat: ChatFormat, raw: Mapping[str, Any]) -> None:
         super().__init__(served, request, chat)
         self._raw = raw
         self._id = f"resp_{uuid.uuid4().hex}"

@@ -18,7 +18,7 @@ from muarl_tools.serve_model.problems import unsupported
 from muarl_tools.serve_model.reading import ChatRequest, RequestReader, read_object
 from muarl_tools.serve_model.responses import ResponsesTurn, as_asked, as_chat
 from muarl_tools.serve_model.text_turn import TextTurn
-from muarl_tools.serve_model.turns import Served
+from muarl_tools.serve_model.turns import ServedModel
 
 
 class ChatService:
@@ -45,7 +45,7 @@ class ChatService:
         guard: ServedGuard | None = None,
     ) -> None:
         memory = Memory(engine.forget, tokens=remember)
-        self.served = Served(name, engine, memory, max_context, raw_prompts, guard=guard)
+        self.served = ServedModel(name, engine, memory, max_context, raw_prompts, guard=guard)
         self.thinking = thinking
         self._created = int(time.time())
         self._chats, self._reader = chats, RequestReader(tools)

@@ -10,7 +10,7 @@ from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.problems import refuse_endless, unsupported
 from muarl_tools.serve_model.reading import TextRequest
 from muarl_tools.serve_model.replies import TextReader
-from muarl_tools.serve_model.turns import Choice, Context, News, Served, ServedRequest
+from muarl_tools.serve_model.turns import Choice, ChoiceDelta, Context, ServedModel, ServedRequest
 
 
 class TextTurn(ServedRequest):
@@ -18,7 +18,7 @@ class TextTurn(ServedRequest):
 
     kind = "text_completion"
 
-    def __init__(self, served: Served, request: TextRequest, chat: ChatFormat) -> None:
+    def __init__(self, served: ServedModel, request: TextRequest, chat: ChatFormat) -> None:
         super().__init__(served, request.wanted, chat)
         self.request = request
 
@@ -51,7 +51,7 @@ class TextTurn(ServedRequest):
     def _begin(self, choice: Choice) -> list[dict[str, Any]]:
         return []
 
-    def _chunks(self, news: News) -> list[dict[str, Any]]:
+    def _chunks(self, news: ChoiceDelta) -> list[dict[str, Any]]:
         finish = news.choice.reader.finish_reason if news.over else None
         out = self._part(news.choice, "".join(p.text for p in news.pieces), finish)
         if self.wanted.logprobs and news.ids:

@@ -16,9 +16,9 @@ from muarl_tools.serve_model import answers
 from muarl_tools.serve_model.answers import CompletionUsage, Header
 from muarl_tools.serve_model.engine import ServedEngine
 from muarl_tools.serve_model.guarding import GuardReport, PlainReply, ServedGuard
-from muarl_tools.serve_model.memory import Memory, Past
+from muarl_tools.serve_model.memory import ConversationPrefix, Memory
 from muarl_tools.serve_model.problems import too_long
-from muarl_tools.serve_model.reading import Wanted
+from muarl_tools.serve_model.reading import CompletionOptions
 from muarl_tools.serve_model.replies import Piece, ReplyReader, TextReader
 from muarl_tools.serve_model.whole_replies import WholeReplyReader
 
@@ -27,7 +27,7 @@ WAIT = 15.0
 
 
 @dataclass(slots=True)
-class Served:
+class ServedModel:
     """What is served. ``context``: ids of prompt and completion together; ``raw_prompts``: text prompts are taken, in
     which control tokens count as such. ``answered``: requests so far. ``guard``: looks at chat replies before they go
     out."""
@@ -47,7 +47,7 @@ class Context:
 
     ids: list[int]
     session: str | None
-    past: Past | None = None
+    past: ConversationPrefix | None = None
     given: tuple[int, ...] = ()
 
 
@@ -70,7 +70,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ChoiceDelta:
     """What is new of a choice: pieces, and the sampled ids that brought them."""
 
     choice: Choice
@@ -85,7 +85,7 @@ class ServedRequest(ABC):
 
     kind = ""
 
-    def __init__(self, served: Served, wanted: Wanted, chat: ChatFormat) -> None:
+    def __init__(self, served: ServedModel, wanted: CompletionOptions, chat: ChatFormat) -> None:
         self.served, self.wanted, self.chat = served, wanted, chat
         self.header = Header(served.name, self.kind)
         self.context = Context([], None)
@@ -130,10 +130,10 @@ class ServedRequest(ABC):
         self.served.answered += 1
         return self.choices
 
-    async def _arriving(self) -> AsyncGenerator[News | None, None]:
+    async def _arriving(self) -> AsyncGenerator[ChoiceDelta | None, None]:
         """What is new of the choices, as it comes, until they are complete; None where nothing has come for long.
         Nothing is given before there is something: a failure until then still has its own status."""
-        arrived: asyncio.Queue[News | BaseException] = asyncio.Queue()
+        arrived: asyncio.Queue[ChoiceDelta | BaseException] = asyncio.Queue()
         tasks: list[asyncio.Task[None]] = []
         with self.served.engine.admitted(self.wanted.n):
             self.choices = self._open()
@@ -171,7 +171,7 @@ class ServedRequest(ABC):
         """How the stream of a choice begins."""
 
     @abstractmethod
-    def _chunks(self, news: News) -> list[dict[str, Any]]:
+    def _chunks(self, news: ChoiceDelta) -> list[dict[str, Any]]:
         """How it continues."""
 
     @abstractmethod
@@ -194,7 +194,7 @@ class ServedRequest(ABC):
         most = room if wanted.max_tokens is None else min(wanted.max_tokens, room)
         return SamplingParams(most, wanted.temperature, wanted.top_p, wanted.top_k, stop_ids, seed)
 
-    async def _run(self, choice: Choice) -> AsyncIterator[News]:
+    async def _run(self, choice: Choice) -> AsyncIterator[ChoiceDelta]:
         """Sample a choice and read it. Ends the generation as soon as the reply is complete."""
         reader, ends_early = choice.reader, self.wanted.stream or bool(self.wanted.stop) or choice.reader.ends_early
         parts = self.served.engine.parts(self._prompt, choice.params, session=choice.session, soon=ends_early)
@@ -210,7 +210,7 @@ class ServedRequest(ABC):
                 if over:  # the end may have shown that less of it belongs to the reply
                     del choice.logprobs[len(choice.sampled) :]
                     self._keep(choice)
-                yield News(choice, pieces, ids, part.logprobs[: len(ids)], over)
+                yield ChoiceDelta(choice, pieces, ids, part.logprobs[: len(ids)], over)
                 if over:
                     return
 
@@ -233,7 +233,9 @@ class ServedRequest(ABC):
         )
 
 
-async def _within(seconds: float, arrived: asyncio.Queue[News | BaseException]) -> News | BaseException | None:
+async def _within(
+    seconds: float, arrived: asyncio.Queue[ChoiceDelta | BaseException]
+) -> ChoiceDelta | BaseException | None:
     """What has arrived; None if nothing does in time."""
     try:
         async with asyncio.timeout(seconds):

@@ -34,7 +34,7 @@ from muarl_tools.view.layout import (
     words,
 )  # fmt: skip
 from muarl_tools.view.queries import Filter, IndexedEpisode
-from muarl_tools.view.runs import Library, Run, Told
+from muarl_tools.view.runs import EpisodeDetails, Library, Run
 from muarl_tools.view.token_view import token_view
 
 CHANGES = 60
@@ -69,7 +69,7 @@ def _unreadable(site: Site, library: Library, run: Run, at: IndexedEpisode) -> s
     return frame(site, library, f"{at.name} · {run.name}", "episodes", run, tag("p", said, class_="notice"))
 
 
-def _top(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
+def _top(site: Site, run: Run, told: EpisodeDetails, wanted: Filter) -> Html:
     at, e = told.at, told.episode
     before, after = run.neighbours(wanted, at)
     ways = [
@@ -110,7 +110,7 @@ def _top(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
     )
 
 
-def _token_count(told: Told) -> str | None:
+def _token_count(told: EpisodeDetails) -> str | None:
     trace, own = told.episode.tokens, told.at.tokens
     if trace is None:
         return f"{own:,} by the agent" if own else None
@@ -125,7 +125,7 @@ def _versions(versions: Sequence[int], agent: str) -> str | None:
     return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
-def _tabs(site: Site, run: Run, told: Told, wanted: Filter, by_token: bool) -> Html | None:
+def _tabs(site: Site, run: Run, told: EpisodeDetails, wanted: Filter, by_token: bool) -> Html | None:
     if told.episode.tokens is None:
         return None
     talk = episode_at(run, told.at.key, *wanted.query)
@@ -142,7 +142,7 @@ def _tabs(site: Site, run: Run, told: Told, wanted: Filter, by_token: bool) -> H
 # As a conversation.
 
 
-def _part(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
+def _part(site: Site, run: Run, told: EpisodeDetails, wanted: Filter) -> Html:
     """That only the beginning of a long episode is shown, and the way to all of it."""
     whole = episode_at(run, told.at.key, *wanted.query, ("whole", "1"))
     rest = link(site, whole, "Show all of it") if site.live else "All of it is in the run’s folder."
@@ -150,7 +150,7 @@ def _part(site: Site, run: Run, told: Told, wanted: Filter) -> Html:
     return tag("p", text, rest, class_="notice calm")
 
 
-def _talk(told: Told) -> Html:
+def _talk(told: EpisodeDetails) -> Html:
     return join(
         asked_for(told.scenario, told.gold),
         _briefing(told),
@@ -159,7 +159,7 @@ def _talk(told: Told) -> Html:
     )
 
 
-def _briefing(told: Told) -> Html | None:
+def _briefing(told: EpisodeDetails) -> Html | None:
     """Policy and tools as the agent had them: from the file, else from the task where it could be made again."""
     system, tools = told.episode.system, told.episode.tools
     if system is None and isinstance(told.replay, Replayed):
@@ -171,7 +171,7 @@ def _briefing(told: Told) -> Html | None:
     return tag("details", tag("summary", "Policy and tools"), tag("pre", system), tag("dl", named) if named else None)
 
 
-def notes(told: Told, *, anchors: bool = False) -> dict[tuple[int, int], Html]:
+def notes(told: EpisodeDetails, *, anchors: bool = False) -> dict[tuple[int, int], Html]:
     """What stands between the lines of a conversation: what each call changed, what the audit found, and what a user
     did wrong. ``anchors``: whether links lead to the findings, which can be once on a page."""
     out: dict[tuple[int, int], Html] = {}
@@ -221,7 +221,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:300]} … ({len(text):,} characters)"
 
 
-def _database(told: Told) -> Html:
+def _database(told: EpisodeDetails) -> Html:
     replay = told.replay
     if isinstance(replay, CannotReplay):
         why = tag("p", f"Differences are not shown. {replay}", class_="soft")
@@ -247,7 +247,7 @@ def _database(told: Told) -> Html:
 # Other attempts.
 
 
-def _others(site: Site, library: Library, run: Run, told: Told) -> Html | None:
+def _others(site: Site, library: Library, run: Run, told: EpisodeDetails) -> Html | None:
     """Other attempts at the task, in this run and in the others, each with the way to see both."""
     blocks: list[Html] = []
     for other in library.runs:

@@ -12,13 +12,13 @@ from muarl.types.episode import BRANCH
 from muarl_tools.view import queries
 from muarl_tools.view.layout import Site, episode_at, link, outcome, signed
 from muarl_tools.view.queries import IndexedEpisode
-from muarl_tools.view.runs import Run, Told
+from muarl_tools.view.runs import EpisodeDetails, Run
 
 MOST = 64
 """Conversations of a group that are looked at."""
 
 
-def group_tree(site: Site, run: Run, told: Told) -> Html | None:
+def group_tree(site: Site, run: Run, told: EpisodeDetails) -> Html | None:
     """The tree of an episode's group; None where nothing branches in it."""
     at = told.at
     if at.group is None:
@@ -48,14 +48,14 @@ def group_tree(site: Site, run: Run, told: Told) -> Html | None:
     )
 
 
-def _left(site: Site, run: Run, told: Told, own: Any) -> Html | None:
+def _left(site: Site, run: Run, told: EpisodeDetails, own: Any) -> Html | None:
     if not own:
         return None
     ordered = sorted(own, key=lambda pair: (pair[0], pair[1].name))
     return tag("ul", [tag("li", _entry(site, run, told, member, turn)) for turn, member in ordered])
 
 
-def _entry(site: Site, run: Run, told: Told, member: IndexedEpisode, turn: int | None) -> Html:
+def _entry(site: Site, run: Run, told: EpisodeDetails, member: IndexedEpisode, turn: int | None) -> Html:
     here = member.key == told.at.key
     parts: list[Child] = [
         None if turn is None else tag("span", f"from turn {turn + 1} ", class_="label"),

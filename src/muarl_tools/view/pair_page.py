@@ -14,7 +14,7 @@ from muarl_tools.view.layout import (
     link,
     task_at,
 )  # fmt: skip
-from muarl_tools.view.runs import Library, Run, Told
+from muarl_tools.view.runs import EpisodeDetails, Library, Run
 
 
 def pair_page(site: Site, library: Library, first: tuple[Run, int], second: tuple[Run, int]) -> str | None:
@@ -64,7 +64,7 @@ def pair_page(site: Site, library: Library, first: tuple[Run, int], second: tupl
     return frame(site, library, f"{title}, side by side", "episodes", run, *body)
 
 
-def _shared(first: Told, second: Told) -> int:
+def _shared(first: EpisodeDetails, second: EpisodeDetails) -> int:
     """How many messages both begin with."""
     count = 0
     for a, b in zip(first.episode.messages, second.episode.messages, strict=False):

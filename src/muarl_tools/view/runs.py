@@ -49,7 +49,7 @@ class KnowsRules(Protocol):
 
 
 @dataclass(frozen=True)
-class Told:
+class EpisodeDetails:
     """One episode with all that is known of it. ``scenario``, ``gold``: of its task, None where they are not on record.
     ``replay``: what it did to its database, or why that cannot be said. ``findings``: what the run's findings.jsonl
     says of it (``recorded``), else what the audit's rules find in it (muarl.audit); None where it cannot be audited.
@@ -197,7 +197,7 @@ class Run:
             return None
         return row if isinstance(row, dict) and clean(row.get("id")) == at.name else None
 
-    def told(self, key: int, *, whole: bool = False) -> Told | None:
+    def told(self, key: int, *, whole: bool = False) -> EpisodeDetails | None:
         """An episode by its key; None if there is none, or its row cannot be read. ``whole``: also where it is long."""
         at = self.ask(queries.episode, key)
         row = None if at is None else self.text(at)
@@ -219,7 +219,7 @@ class Run:
                 gold = [{"name": a.name, "arguments": dict(a.arguments)} for a in replay.task.actions]
         scenario = scenario or episode.tags.get("user_scenario")
         recorded = self.recorded(at)
-        return Told(
+        return EpisodeDetails(
             at,
             shown,
             None if scenario is None else cut(str(scenario)),
@@ -295,7 +295,7 @@ class Run:
             return None
         return found if isinstance(found, dict) and clean(found.get("id")) == name else None
 
-    def advantage(self, told: Told) -> tuple[float | None, bool]:
+    def advantage(self, told: EpisodeDetails) -> tuple[float | None, bool]:
         """An episode's advantage and whether it is the trainer's own figure. Else it is worked out from the rewards of
         its group on file, by the run's rule; None where there is no group."""
         if told.at.advantage is not None:

@@ -38,7 +38,7 @@ class TextHit:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchPage:
     """A page of a search. ``seen``: how many of the filter's episodes have been looked through, those skipped included;
     ``complete``: these were all."""
 
@@ -82,7 +82,7 @@ def search(
     *,
     seconds: float = SECONDS,
     now: Clock = time.monotonic,
-) -> Searched:
+) -> SearchPage:
     """The next page of a filter's episodes that hold ``wanted.text``, from the ``skip``th of them all on."""
     end = now() + seconds
     found: list[tuple[IndexedEpisode, TextHit]] = []
@@ -95,8 +95,8 @@ def search(
             if hit is not None and row is not None:
                 found.append((row, hit))
             if len(found) >= PAGE or now() > end:
-                return Searched(tuple(found), seen, False)
-    return Searched(tuple(found), seen, True)
+                return SearchPage(tuple(found), seen, False)
+    return SearchPage(tuple(found), seen, True)
 
 
 def next_hits(

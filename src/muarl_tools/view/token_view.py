@@ -9,9 +9,9 @@ from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, table, to_html
 from muarl.report.sections import facts
 from muarl_tools.view.layout import (
-        signed,
+    signed,
 )  # fmt: skip
-from muarl_tools.view.runs import Run, Told
+from muarl_tools.view.runs import EpisodeDetails, Run
 from muarl_tools.view.tokens import pieces
 
 LONG = 40
@@ -20,7 +20,7 @@ TOKENS = 6000
 """Tokens shown on one page."""
 
 
-def token_view(run: Run, told: Told) -> Html:
+def token_view(run: Run, told: EpisodeDetails) -> Html:
     """The tokens of an episode that has a trace: those that were sampled with their log-probabilities."""
     trace = told.episode.tokens
     assert trace is not None

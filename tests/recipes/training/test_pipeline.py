@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from muarl.basics.errors import MuarlError
 from muarl.config.load import load_config
 from muarl.recipes.training.loss_settings import samples_of
-from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, Played, Window, staleness
+from muarl.recipes.training.pipeline import MAX_DRAWS, Pipeline, StepData, Window, staleness
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import LocalExecutor, RolloutError, collect_groups
 from muarl.types.episode import Episode, StopReason, TokenTrace, Verdict
@@ -210,7 +210,7 @@ class Sampler:
 
 async def train(
     window: Window, sampler: Any, play: Callable[[RolloutRequest], Awaitable[Episode]] | None = None, **options: Any
-) -> list[Played]:
+) -> list[StepData]:
     """All remaining steps; every batch is checked for its age."""
     seen = []
     executor = LocalExecutor(play or sampler.play, 100)
@@ -227,7 +227,7 @@ async def train(
     return seen
 
 
-def numbers_of(played: list[Played]) -> list[int]:
+def numbers_of(played: list[StepData]) -> list[int]:
     return [int(g.name.split("/")[0]) for p in played for g in p.groups.kept]
 
 

@@ -133,7 +133,9 @@ CallUser = Callable[[str, Mapping[str, Any]], str]
 """Calls one of the user's tools and gives the text of its answer."""
 
 
-def take(device: Device, step: Step, call: CallUser, trouble: Trouble | None, changes: Callable[[str], bool]) -> Taken:
+def take(
+    device: Device, step: Step, call: CallUser, trouble: Trouble | None, changes: Callable[[str], bool]
+) -> StepOutcome:
     """Take a step as a user does who does what it is told, and see whether the trouble is over if that may be."""
     facts: dict[str, str] = dict(device.read(call(step.look, {}))) if step.look else {}
     actions: list[Action] = []
@@ -147,11 +149,11 @@ def take(device: Device, step: Step, call: CallUser, trouble: Trouble | None, ch
     if trouble is not None and (actions or not step.calls):
         proof = device.read(call(trouble.shown_by, {}))
         over = trouble.over(proof)
-    return Taken(facts, over, actions)
+    return StepOutcome(facts, over, actions)
 
 
 @dataclass(frozen=True)
-class Taken:
+class StepOutcome:
     """What a step has shown, whether the trouble is over, and what was changed."""
 
     facts: Facts

@@ -53,7 +53,7 @@ class WrittenWords:
 
 
 @dataclass
-class Explored:
+class Exploration:
     """What trial runs have shown of one intent's plan."""
 
     notes: Notes = field(default_factory=Notes)
@@ -99,9 +99,9 @@ class Explored:
 
 
 @lru_cache(maxsize=64)
-def explored(worlds: Worlds) -> Mapping[str, Explored]:
+def explored(worlds: Worlds) -> Mapping[str, Exploration]:
     """What trial runs show of each intent, the same every time."""
-    explorations = {intent.name: Explored() for intent in worlds.service.intents}
+    explorations = {intent.name: Exploration() for intent in worlds.service.intents}
     for number in range(WORLDS):
         rng = random.Random(f"{worlds.service.name} exploring {number}")
         world = worlds.world("train", 0, number * SMALL.tasks_per_world, 0, SMALL)
@@ -135,7 +135,7 @@ def _check_read(service: Service, intent: str, user: Mapping[str, Any], goal: Ma
             )
 
 
-def _run(worlds: Worlds, exploration: Explored, source: RequestSource, intent: str, goal: Mapping[str, Any]) -> None:
+def _run(worlds: Worlds, exploration: Exploration, source: RequestSource, intent: str, goal: Mapping[str, Any]) -> None:
     """Run one request twice: with its conditions passed over, and as it stands."""
     slots, described = split(goal)
     for notes in (exploration.notes, None):
@@ -165,7 +165,7 @@ def _run(worlds: Worlds, exploration: Explored, source: RequestSource, intent: s
 
 
 def _note_words(
-    exploration: Explored,
+    exploration: Exploration,
     service: Service,
     intent: str,
     numbers: set[float],
@@ -226,7 +226,7 @@ def _writes(worlds: Worlds, action: Action) -> bool:
 
 
 def _note_sources(
-    exploration: Explored,
+    exploration: Exploration,
     worlds: Worlds,
     outcome: gold.RequestOutcome,
     slots: Mapping[str, Any],

@@ -20,7 +20,7 @@ from muarl.domains.generated import DRAWS, SPLITS, Infeasible, SeededId, UserReq
 from muarl.domains.kit import gold
 from muarl.domains.kit.colleague import REQUEST
 from muarl.domains.kit.declaration import Fact
-from muarl.domains.kit.exploring import Explored, explored
+from muarl.domains.kit.exploring import Exploration, explored
 from muarl.domains.kit.gold import RequestOutcome
 from muarl.domains.kit.requests import RequestSource, draw_request, drops, possible, split
 from muarl.domains.kit.scenario import scenario_text
@@ -53,7 +53,7 @@ class TaskMaker:
         return Worlds(self.service)
 
     @cached_property
-    def explored(self) -> Mapping[str, Explored]:
+    def explored(self) -> Mapping[str, Exploration]:
         """What its plans may come to. ConfigError if there is a plan that comes to nothing."""
         explorations = explored(self.worlds)
         for name, exploration in explorations.items():

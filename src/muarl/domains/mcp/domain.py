@@ -22,7 +22,7 @@ from muarl.domains.mcp import pool
 from muarl.domains.mcp.client import ServerError, ServerTool
 from muarl.domains.mcp.folders import folder_state, inside
 from muarl.domains.mcp.launch import Launch
-from muarl.domains.mcp.tools import Offered, OfferedTool, changed, toolbox
+from muarl.domains.mcp.tools import AgentTool, OfferedTool, changed, toolbox
 from muarl.domains.tasks import Task
 from muarl.domains.tooling import Kind
 from muarl.types.chat import Requestor, ToolCall, ToolResult, ToolSpec
@@ -63,7 +63,7 @@ class McpDomain(Domain):
         self._offers = offers if offers is not None else type(self).offers
         self._listing = listing if listing is not None else type(self).listing
         self._subset, self._places = tools, places
-        self._offered: dict[str, Offered] | None = None
+        self._offered: dict[str, AgentTool] | None = None
 
     # what an author may say otherwise
 
@@ -96,7 +96,7 @@ class McpDomain(Domain):
 
     # what the rest of muarl asks
 
-    def offered(self) -> dict[str, Offered]:
+    def offered(self) -> dict[str, AgentTool]:
         """The agent's tools by name. Asks the server for its tools, unless they are known. ServerError if it fails."""
         if self._offered is None:
             if self._listing is None:
@@ -314,7 +314,7 @@ class McpWorld(World):
             self.writes.append(call)
         return answer
 
-    async def _ask(self, place: pool.ServerFolder, offered: Offered, call: ToolCall) -> ToolResult:
+    async def _ask(self, place: pool.ServerFolder, offered: AgentTool, call: ToolCall) -> ToolResult:
         """One call to the server. A read that a dying server left without an answer is asked once more of a new one."""
         connection = place.connection
         assert connection is not None

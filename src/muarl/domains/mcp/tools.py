@@ -43,7 +43,7 @@ class OfferedTool:
 
 
 @dataclass(frozen=True)
-class Offered:
+class AgentTool:
     """A tool that the agent has: its offer, its kind, and the schema that its calls are checked against."""
 
     offer: OfferedTool
@@ -57,12 +57,12 @@ class Offered:
         return {**values, **fixed}
 
 
-def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[OfferedTool] | None) -> dict[str, Offered]:
+def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[OfferedTool] | None) -> dict[str, AgentTool]:
     """The agent's tools by name, in the order of the offers; None offers everything that the server has.
 
     ConfigError if an offer names a tool or an argument that the server does not have, or a name is taken twice.
     """
-    tools: dict[str, Offered] = {}
+    tools: dict[str, AgentTool] = {}
     for offer in [OfferedTool(name) for name in listing] if offers is None else offers:
         source = listing.get(offer.tool)
         if source is None:
@@ -71,7 +71,7 @@ def toolbox(listing: Mapping[str, ServerTool], offers: Iterable[OfferedTool] | N
             raise ConfigError(f"tools: two tools would be called {offer.name!r}; rename one of them")
         reads = "read" if source.reads_only else "write"
         spec = ToolSpec(offer.name, offer.description or source.description, _parameters(offer, source))
-        tools[offer.name] = Offered(offer, offer.kind or reads, _schema(spec), source)  # type: ignore[arg-type]
+        tools[offer.name] = AgentTool(offer, offer.kind or reads, _schema(spec), source)  # type: ignore[arg-type]
     return tools
 
 
@@ -115,7 +115,7 @@ def _careful(schema: Any, definitions: Mapping[str, Any]) -> Callable[[Any, str]
     return careful
 
 
-def changed(offered: Iterable[Offered], listing: Mapping[str, ServerTool]) -> str | None:
+def changed(offered: Iterable[AgentTool], listing: Mapping[str, ServerTool]) -> str | None:
     """How a server's tools differ from those that the agent was offered, in words; None if they do not."""
     for one in offered:
         name = one.offer.tool

@@ -16,7 +16,7 @@ from muarl.domains.tasks import Task
 from muarl.recipes.evaluation.measuring import LABEL
 from muarl.recipes.training.loop import Loop
 from muarl.recipes.training.loss_settings import samples_of
-from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Pipeline, Played, Window, staleness
+from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, Pipeline, StepData, Window, staleness
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import rollout
 from muarl.runs.tasks import rl_seed
@@ -80,7 +80,7 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
     made = first
     unnoted: Callable[[float], None] | None = None
 
-    async def learn(step: int, played: Played, thread: ThreadPoolExecutor) -> None:
+    async def learn(step: int, played: StepData, thread: ThreadPoolExecutor) -> None:
         """Update on a batch; ``unnoted`` then logs it, with the seconds that the learner waited."""
         nonlocal unnoted
         oldest = learner.version - window.staleness

@@ -14,7 +14,7 @@ from itertools import groupby
 
 from muarl.basics.seeds import derive_seed
 from muarl.config.rl import RlConfig
-from muarl.recipes.training.first_look import Drawn, Looked
+from muarl.recipes.training.first_look import Drawn, FirstLook
 from muarl.rollouts.beginnings import Beginning
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.episode import Episode
@@ -24,7 +24,7 @@ Play = Callable[[Sequence[RolloutRequest]], Awaitable[list[Episode]]]
 
 async def play_branching(
     rl: RlConfig, draw: Callable[[int], Drawn], play: Play, number: int, *, seed: int, label: str
-) -> Looked:
+) -> FirstLook:
     """Play the groups of a draw: their stems first, then what branches off them."""
     tasks, choice = draw(number)
     requests = requests_for(tasks, rl.branch.stems, seed=seed, label=label)
@@ -35,7 +35,7 @@ async def play_branching(
         for request in branches_of([*own], rl.group_size - rl.branch.stems, seed=seed)
     ]
     branches = await play(later)
-    return Looked([*stems, *branches], [], [(choice, stems)], list(tasks))
+    return FirstLook([*stems, *branches], [], [(choice, stems)], list(tasks))
 
 
 def branches_of(stems: Sequence[tuple[RolloutRequest, Episode]], count: int, *, seed: int) -> list[RolloutRequest]:

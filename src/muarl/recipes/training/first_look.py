@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from muarl.accounts.metrics import DOMAIN, by_domain, is_success, scored
 from muarl.config.rl import PracticeConfig, RlConfig
 from muarl.domains.tasks import Task
-from muarl.recipes.training.pipeline import Played
+from muarl.recipes.training.pipeline import StepData
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.episode import Episode, StopReason
 
@@ -32,7 +32,7 @@ Drawn = tuple[Sequence[Task], "TaskChoice | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class FirstLook:
     """What looking first came to."""
 
     filled: list[Episode]
@@ -53,7 +53,7 @@ async def look_first(
     *,
     seed: int,
     label: str,
-) -> Looked:
+) -> FirstLook:
     """Look at groups until ``rl.tasks_per_step`` are worth playing, or ``rl.practice.looks`` rounds were made.
 
     ``draw``: the tasks of a draw, by its number, of which each round uses one. ``number``: of the step's draw.
@@ -92,7 +92,7 @@ async def look_first(
     for episode in [*looked, *rest]:
         by_group[str(episode.group)].append(episode)
     filled = [e for group, own in by_group.items() if group in chosen_groups for e in own]
-    return Looked(filled, [e for e in looked if e.group not in chosen_groups], rounds, [*seen.values()])
+    return FirstLook(filled, [e for e in looked if e.group not in chosen_groups], rounds, [*seen.values()])
 
 
 async def play_all(
@@ -103,20 +103,20 @@ async def play_all(
     *,
     seed: int,
     label: str,
-) -> Looked:
+) -> FirstLook:
     """The same without looking first: all groups of a draw are played to their end."""
     tasks, choice = draw(number)
     episodes = await play(requests_for(tasks, rl.group_size, seed=seed, label=label))
-    return Looked(episodes, [], [(choice, episodes)], list(tasks))
+    return FirstLook(episodes, [], [(choice, episodes)], list(tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class StepPlayed:
     """What a step has played."""
 
-    all: Played
+    all: StepData
     """Its groups and episodes."""
-    looked: list[Looked]
+    looked: list[FirstLook]
     """How it came to them, by draw."""
     config: PracticeConfig
 

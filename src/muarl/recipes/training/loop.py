@@ -27,7 +27,7 @@ from muarl.observe.headline import AFTER, cost_text, differing_text
 from muarl.observe.progress import Phase
 from muarl.recipes.evaluation.auditing import audit_episodes
 from muarl.recipes.training.loss_settings import equal_groups
-from muarl.recipes.training.pipeline import Played
+from muarl.recipes.training.pipeline import StepData
 from muarl.rollouts.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
 from muarl.runs.tasks import validation_tasks
@@ -112,7 +112,7 @@ class Loop:
     def note(
         self,
         step: int,
-        played: Played,
+        played: StepData,
         samples: Sequence[Sample],
         update: Mapping[str, float],
         figures: Mapping[str, float],
@@ -174,7 +174,7 @@ class Loop:
                 f"{self._stops[0].sentence}"
             )
 
-    def _groups_by_domain(self, played: Played) -> dict[str, float]:
+    def _groups_by_domain(self, played: StepData) -> dict[str, float]:
         """How many groups of each domain were kept, and so on; nothing in a run of one domain."""
         figures: dict[str, float] = {}
         for name in {task.tags[DOMAIN]: None for task in played.tasks.values() if DOMAIN in task.tags}:

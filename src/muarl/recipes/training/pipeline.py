@@ -145,7 +145,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class StepData:
     """What one step learns from: its groups, and all episodes that were played (and paid for) to get them."""
 
     groups: Groups
@@ -206,7 +206,7 @@ class Pipeline:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def batch(self) -> Played:
+    async def batch(self) -> StepData:
         """The groups of the next step, as soon as there are enough. What an episode raised passes through.
 
         MuarlError if a whole batch's number of groups in a row had too few scored episodes.
@@ -220,7 +220,7 @@ class Pipeline:
             "groups_running": float(self.window.running),
         }
         groups = Groups([group for group, _ in taken], self._dropped)
-        played = Played(groups, [e for _, episodes in taken for e in episodes] + self._unused, figures)
+        played = StepData(groups, [e for _, episodes in taken for e in episodes] + self._unused, figures)
         self._dropped, self._unused, self._even = [], [], 0
         self._begin()
         return played

@@ -24,7 +24,7 @@ WITHDRAWALS = ("withdraws", "takes a yes back and withdraws")
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class WaveringRequest:
     """A request with its changes, the right writes, and what kind of wavering it is."""
 
     request: AgendaRequest
@@ -34,7 +34,9 @@ class Changed:
     """The write that was agreed to and taken back."""
 
 
-def changing(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random, lot: float) -> Changed:
+def changing(
+    place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random, lot: float
+) -> WaveringRequest:
     """The request of an ordinary task, told by somebody who wavers. Infeasible if there is nothing to waver between.
 
     The request's ``thens``: its goal after each proposal, one after the other; ``half``: said behind a yes. ``after``:
@@ -73,7 +75,7 @@ def changing(place: WaveringUser, base: Task, request: AgendaRequest, rng: rando
     taken_back = [goal for goal, then in itertools.pairwise(proposed) if then.get("half")]
     refused = [_gold(place, base, request, goal) for goal in taken_back]
     traps = tuple(Trap("writes what the user has just taken back", a.name, a.arguments) for a in refused)
-    return Changed(wavering, gold, shape, traps)
+    return WaveringRequest(wavering, gold, shape, traps)
 
 
 def _other(place: WaveringUser, base: Task, request: AgendaRequest, rng: random.Random) -> Goal | None:

@@ -44,7 +44,7 @@ class ConversationFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurements:
     """The figures of several conversations."""
 
     figures: Mapping[str, float]
@@ -96,7 +96,7 @@ def look_at(messages: Sequence[Message]) -> ConversationFigures | None:
     return ConversationFigures(counts, said, spoken, (back, questions))
 
 
-def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, seed: int = 0) -> Measured:
+def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, seed: int = 0) -> Measurements:
     """The figures of conversations, each over all of them together; with 95% intervals from drawing conversations anew
     ``resamples`` times (0: none). ValueError if no user says anything."""
     conversation_figures = [one for one in map(look_at, conversations) if one is not None]
@@ -116,7 +116,7 @@ def measure(conversations: Iterable[Sequence[Message]], *, resamples: int = 0, s
         low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
         intervals = {name: (float(low[i]), float(high[i])) for i, name in enumerate(names)}
     messages = sum(one.messages for one in conversation_figures)
-    return Measured(
+    return Measurements(
         figures,
         len(conversation_figures),
         messages / len(conversation_figures),
