@@ -26,7 +26,7 @@ from statistics import fmean
 from typing import Any
 
 from muarl.basics.files import write_json, write_text
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.charts import Series, line_chart
 from muarl.pages.markup import Html, join, tag

@@ -15,6 +15,7 @@ from types import ModuleType
 
 MOVED: Mapping[str, str] = {
     "muarl.audit.report": "muarl.report.audit_tables",
+    "muarl.backends.elsewhere": "muarl.backends.process_config",
     "muarl.backends.memory_estimate": "muarl.backends.plans",
     "muarl.backends.prompt_lengths": "muarl.backends.plans",
     "muarl.benchmarks": "muarl_worlds",
@@ -28,6 +29,7 @@ MOVED: Mapping[str, str] = {
     "muarl.benchmarks.tau2.results": "muarl_worlds.tau.tau2_results",
     "muarl.budgets": "muarl.accounts.budgets",
     "muarl.chat": "muarl.types.chat",
+    "muarl.cli.named": "muarl.cli.environment_approval",
     "muarl.cluster": "muarl.workers.cluster",
     "muarl.cluster.places": "muarl.workers.cluster.machines",
     "muarl.cluster.versions": "muarl.workers.cluster.machines",

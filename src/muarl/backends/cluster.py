@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from muarl.agents.sampled import SampledAgent, Sampling
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.backends.elsewhere import ProcessConfig, Values, set_up
 from muarl.backends.hardware import Machines, of_resources
 from muarl.backends.local import local_learner, local_sampler, sharding
 from muarl.backends.model_support import model_shape
 from muarl.backends.models import load_model, model_format
 from muarl.backends.plans import PromptTokens, plan_of
+from muarl.backends.process_config import ProcessConfig, Values, set_up
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.system import usable_cores

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muarl.backends.checkpoint_names import checkpoint_name
-from muarl.backends.elsewhere import ProcessConfig
 from muarl.backends.model_notes import NotedRun
+from muarl.backends.process_config import ProcessConfig
 from muarl.basics.errors import ConfigError
 from muarl.config.parts import Compute, PlannedRun
 from muarl.config.sections import RunConfig

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from muarl.agents.base import Agent
 from muarl.agents.sampled import SampledAgent, Sampling
-from muarl.backends.elsewhere import ProcessConfig, set_up
 from muarl.backends.local import torch_sampler
 from muarl.backends.models import load_model, model_format
+from muarl.backends.process_config import ProcessConfig, set_up
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import Closable

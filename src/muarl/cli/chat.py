@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from muarl.cli import options
-from muarl.cli.named import single
+from muarl.cli.environment_approval import single
 from muarl.cli.options import in_runs, option, unknown_player
 from muarl.observe.terminal import clear, echo, working
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from muarl.cli import options
-from muarl.cli.named import approved_scenarios
+from muarl.cli.environment_approval import approved_scenarios
 from muarl.cli.options import RUN, given, option, played_by
 from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working

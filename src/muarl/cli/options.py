@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from muarl.cli.named import approved, approved_all, approved_settings, domain_name, weighted
+from muarl.cli.environment_approval import approved, approved_all, approved_settings, domain_name, weighted
 
 ENVIRONMENT = "The environment: a name from `muarl domains`, FILE.py:NAME or package.module:NAME."
 CONFIG = "A preset's name (`muarl presets` lists them), or a YAML file of your own."

@@ -14,7 +14,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.asked import UNTRAINED, only_asked
-from muarl.cli.named import approve_from_file
+from muarl.cli.environment_approval import approve_from_file
 from muarl.cli.options import RUN, Named, RunArguments, as_overrides, given, option
 from muarl.observe.terminal import echo, working
 

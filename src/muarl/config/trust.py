@@ -217,7 +217,7 @@ class _Settings:
 
     def paths(self, name: str) -> list[Path]:
         """The files that a setting names, links followed. Scenarios may also be environments' names, or references to
-        their code, whose import is a matter of its own (cli/named.py)."""
+        their code, whose import is a matter of its own (cli/environment_approval.py)."""
         value = self.value(name)
         values = value if isinstance(value, tuple) else () if value is None else (value,)
         is_path: Callable[[Any], bool] = lambda v: (  # noqa: E731

@@ -12,7 +12,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
-from muarl.cli.named import approved_rules
+from muarl.cli.environment_approval import approved_rules
 from muarl.cli.options import in_runs, option, prices_of
 from muarl.observe.terminal import echo
 

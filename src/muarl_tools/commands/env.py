@@ -8,7 +8,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.env_export import export

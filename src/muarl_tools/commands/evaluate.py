@@ -11,7 +11,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
-from muarl.cli.named import approved, approved_settings, domain_name
+from muarl.cli.environment_approval import approved, approved_settings, domain_name
 from muarl.cli.options import RUN, RunArguments, as_overrides, endpoint_settings, given, option, played_by, prices_of
 from muarl.cli.train import run_recipe
 from muarl.observe.terminal import echo, working

@@ -12,7 +12,7 @@ from muarl.basics.errors import ConfigError, DataError, InfrastructureError
 from muarl.basics.keys import read_secret
 from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 

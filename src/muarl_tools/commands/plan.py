@@ -9,7 +9,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import TRAIN, Subcommand
-from muarl.cli.named import approve_from_file
+from muarl.cli.environment_approval import approve_from_file
 from muarl.cli.options import RUN, as_overrides, option, settings_of
 from muarl.observe.terminal import echo, working
 

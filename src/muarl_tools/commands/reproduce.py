@@ -49,7 +49,7 @@ def reproduce(
     """
     from muarl.basics.errors import ConfigError
     from muarl.basics.stopping import stop_signals
-    from muarl.cli.named import approve_from_file
+    from muarl.cli.environment_approval import approve_from_file
     from muarl.config.load import load_config
 
     asked = given(locals(), {"name": "name", "runs_dir": "runs_dir", "user_model": "reproduce.user_model"})

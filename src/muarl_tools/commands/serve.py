@@ -8,7 +8,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
-from muarl.cli.named import single
+from muarl.cli.environment_approval import single
 from muarl.cli.options import in_runs, option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.serving import tell_ready

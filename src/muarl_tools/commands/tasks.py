@@ -18,7 +18,7 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import parse_json
 from muarl.cli import options
 from muarl.cli.command import WORLDS, Subcommand
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.tasks_check import check

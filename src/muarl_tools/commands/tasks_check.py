@@ -12,7 +12,7 @@ import typer
 
 from muarl.basics.errors import ConfigError
 from muarl.cli import options
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 

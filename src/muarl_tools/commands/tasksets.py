@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 
 if TYPE_CHECKING:
     from muarl.domains.tasks import Task

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from muarl.cli import options
-from muarl.cli.named import approved
+from muarl.cli.environment_approval import approved
 from muarl.cli.options import option
 from muarl.observe.terminal import echo, working
 

@@ -9,7 +9,7 @@ import typer
 
 from muarl.cli import options
 from muarl.cli.command import MEASURE, Subcommand
-from muarl.cli.named import approved_all
+from muarl.cli.environment_approval import approved_all
 from muarl.cli.options import in_runs, option
 from muarl.observe.terminal import echo, working
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from muarl.backends.elsewhere import ProcessConfig
+from muarl.backends.process_config import ProcessConfig
 from muarl.config.load import load_config
 from muarl.config.sections import RunConfig
 

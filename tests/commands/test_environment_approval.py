@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from muarl.basics.errors import ConfigError
-from muarl.cli.named import approved, approved_scenarios, approved_settings, domain_name, single, weighted
+from muarl.cli.environment_approval import (
+    approved,
+    approved_scenarios,
+    approved_settings,
+    domain_name,
+    single,
+    weighted,
+)
 from muarl.environments import registry
 
 
