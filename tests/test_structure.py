@@ -66,7 +66,7 @@ def test_the_whole_configuration_ends_at_recipes() -> None:
                     below.setdefault(folder, set()).add(where)
     assert below.keys() <= {"runs", "backends", "environments"}
     assert below["backends"] == {
-        f"backends/{name}.py" for name in ("elsewhere", "engines", "model_notes", "number_formats", "plans")
+        f"backends/{name}.py" for name in ("process_config", "engines", "model_notes", "number_formats", "plans")
     }
     whole = ("changes", "checks", "context", "eval_agent", "prices", "roles", "room", "user_checks")
     assert below["runs"] == {f"runs/{name}.py" for name in whole}

@@ -13,8 +13,8 @@ A plug-in is an installed package with an entry point in the group ``muarl.envir
 plug-in may always be imported. A reference may come from a file that somebody else wrote (a run's config.yaml), so
 ``find`` refuses it unless ``approve`` was called with the same reference in this process. The command line approves
 what stands on it and, of a configuration that the person named, references to installed modules
-(cli/environment_approval.py); a program approves what its author writes down. Only ``--resume`` remembers an approval, of an unchanged file for one
-run (runs/own_code.py).
+(cli/environment_approval.py); a program approves what its author writes down. Only ``--resume`` remembers an
+approval, of an unchanged file for one run (runs/own_code.py).
 ``approved()`` goes along to the processes of a cluster, which approve the same.
 """
 
