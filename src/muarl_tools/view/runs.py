@@ -245,13 +245,13 @@ class Run:
                 out.append(replace(finding, text=cut(finding.text), rule=cut(finding.rule, NAME)))
         return tuple(sorted(out, key=lambda f: f.message))
 
-    def searched(self, wanted: Filter, skip: int) -> search.Searched:
+    def searched(self, wanted: Filter, skip: int) -> search.SearchPage:
         """A page of a search; kept as ``ask`` keeps answers."""
 
-        def searched(db: Any, wanted: Filter, skip: int) -> search.Searched:
+        def searched(db: Any, wanted: Filter, skip: int) -> search.SearchPage:
             return search.search(db, self.folder.path, wanted, skip)
 
-        found: search.Searched = self.ask(searched, wanted, skip)
+        found: search.SearchPage = self.ask(searched, wanted, skip)
         return found
 
     def neighbours(self, wanted: Filter, at: IndexedEpisode) -> tuple[int | None, int | None]:
