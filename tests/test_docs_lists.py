@@ -115,7 +115,7 @@ def test_the_quickstart_page_has_what_is_printed(repository: Path) -> None:
         if label != "95% interval":
             shown = " ".join([*rows[label], *rows.get(above, ())])  # the page has some figures in the row above
             above = label
-            assert [figure for figure in figures if figure.removesuffix(".0%").rstrip("%") not in shown] == [], label
+            assert [figure for figure in figures if figure.rstrip("%") not in shown] == [], label
 
 
 def _cells(line: str, between: str) -> list[str]:
