@@ -68,15 +68,15 @@ def measure_hardness(
     if all(place.expert is not None for place in places):
         cast[EXPERT] = places.experts(), plain
     context.folder.write_tasks(tasks)
-    found: dict[str, float] = {}
+    counted: dict[str, float] = {}
     for name, (who, users) in cast.items():
         executor = local_executor(places, who, users, compute.rollout.concurrency)
         label = f"held-out tasks {when}, {ROWS[name]}"
         played = evaluate(ev, places, tasks, executor, context.progress, label=label, trials=1)
         violated = judge_episodes(places, tasks, played, checks, user.guard.rules)
         context.folder.write_episodes(f"held-out-{when}-{name.replace('_', '-')}", played)
-        found |= {f"{name}/{key}": float(count) for key, count in counts(played, violated).items()}
-    return found
+        counted |= {f"{name}/{key}": float(count) for key, count in counts(played, violated).items()}
+    return counted
 
 
 def counts(episodes: Sequence[Episode], violated: Mapping[str, frozenset[str]]) -> dict[str, int]:
@@ -150,12 +150,12 @@ def report(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[
 def verdict(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What came of the training, in sentences: what the intervals allow to say, and no more."""
     lines = [
-        _told("The user is void", before[AGENT]["void"], after[AGENT]["void"]),
-        _told("The agent ends wrong", before[AGENT]["agent_fails"], after[AGENT]["agent_fails"]),
+        _change_in_words("The user is void", before[AGENT]["void"], after[AGENT]["void"]),
+        _change_in_words("The agent ends wrong", before[AGENT]["agent_fails"], after[AGENT]["agent_fails"]),
     ]
     if EXPERT in before and EXPERT in after:
         was, now = before[EXPERT]["success"], after[EXPERT]["success"]
-        lines.append(_told("The scripted expert succeeds", was, now))
+        lines.append(_change_in_words("The scripted expert succeeds", was, now))
         if not now["n"] or difference(was, now)[1][1] < 0:
             lines.append(
                 "The expert makes no mistakes, so some of the agent's new failures are the user's doing: it gets past "
@@ -164,14 +164,14 @@ def verdict(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping
     return lines
 
 
-def _told(what: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _change_in_words(what: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if not was["n"] or not now["n"]:
         return f"{what}: cannot be told, since there was no such conversation {'after' if was['n'] else 'before'}."
     change, (low, high) = difference(was, now)
-    shown = f"{what} in {_share(now)} of {now['n']} conversations, before {_share(was)} of {was['n']}"
+    sentence = f"{what} in {_share(now)} of {now['n']} conversations, before {_share(was)} of {was['n']}"
     if low > 0 or high < 0:
-        return f"{shown}: {_points(change)} points ({_points(low)} to {_points(high)})."
-    return f"{shown}: no difference is shown ({_points(low)} to {_points(high)} points)."
+        return f"{sentence}: {_points(change)} points ({_points(low)} to {_points(high)})."
+    return f"{sentence}: no difference is shown ({_points(low)} to {_points(high)} points)."
 
 
 def _share(share: Mapping[str, Any]) -> str:
