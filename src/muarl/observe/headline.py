@@ -102,9 +102,8 @@ def by_difficulty(summary: Summary) -> list[tuple[str, Headline]]:
 
 def harder_success(summary: Summary) -> dict[str, float] | None:
     """By level ("typical", "hard"), the success of a job's last evaluation with such users; None where it had none."""
-    blocks = mapping(summary.get(HARDER_USERS))
-    shares = {level: as_figure(mapping(block).get("success")) for level, block in blocks.items()}
-    return {level: share for level, share in shares.items() if share is not None} or None
+    harder = by_difficulty(summary)[1:]
+    return {level: headline.success.value for level, headline in harder if headline.success is not None} or None
 
 
 def audit_of(summary: Summary, key: str) -> Summary:

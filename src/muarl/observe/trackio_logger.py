@@ -27,8 +27,11 @@ class TrackioSettings:
     """Where figures go; see the ``trackio`` section of the configuration."""
 
     project: str = "muarl"
+    """Trackio's name for what runs belong to."""
     group: str | None = None
+    """Of runs, such as the seeds of one experiment; None: none."""
     space: str | None = None
+    """A Hugging Face Space, USER/NAME, that figures are sent to; None: they stay on this machine."""
 
 
 def check_trackio() -> None:
