@@ -16,7 +16,7 @@ import pytest
 
 from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import RulesOfRuns
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import this_process

@@ -236,7 +236,7 @@ def run_recipe(recipe: str, given: RunArguments) -> None:
     Ctrl-C and SIGTERM stop the recipe where it can be resumed."""
     from muarl.basics.errors import ConfigError
     from muarl.config.load import given_value, load_config
-    from muarl.runs.changes import check_folder
+    from muarl.runs.config_changes import check_folder
     from muarl.runs.own_code import approve_remembered
 
     resume, settings, source = given.resume, given.settings, given.config
@@ -277,7 +277,7 @@ def _run_resolved(
     from muarl.basics.errors import ConfigError
     from muarl.basics.stopping import stop_signals
     from muarl.config.load import dump_config
-    from muarl.runs.changes import check_place, check_resume
+    from muarl.runs.config_changes import check_place, check_resume
 
     if resolved.model.dtype == "auto":
         from muarl.backends.number_formats import settled

@@ -14,7 +14,7 @@ from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl.environments.recorded import of_person, unavailable, usable
+from muarl.environments.recorded_episodes import of_person, unavailable, usable
 from muarl.environments.registry import built_in, by_domain, environment_of, find, names
 from muarl.rewards.state_changes import Replayed
 from muarl.types.episode import Episode

@@ -73,9 +73,9 @@ def run(config: RunConfig) -> Path:
 
     A run that loses its learner is resumed, ``learner.restarts`` times."""
     if config.rl.replay is not None:
-        from muarl.recipes import replayed  # most runs play
+        from muarl.recipes import replay_updates  # most runs play
 
-        return replayed.run(config)
+        return replay_updates.run(config)
     return with_restarts(config, _run)
 
 

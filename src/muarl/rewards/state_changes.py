@@ -1,8 +1,8 @@
 """What an episode did to its database: its tool calls run again in a fresh world, and states compared.
 
-An episode's file holds calls and answers, not states. Where its task is at hand (``environments.recorded`` makes it
-again) and its tools run in this process, the recorded calls are run again. Answers that differ from the recorded ones
-are counted: the differences then need not be those of the episode.
+An episode's file holds calls and answers, not states. Where its task is at hand (``environments.recorded_episodes``
+makes it again) and its tools run in this process, the recorded calls are run again. Answers that differ from the
+recorded ones are counted: the differences then need not be those of the episode.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from muarl.basics.untrusted import parse_json, read_lines, read_yaml
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Action, Task
-from muarl.environments.recorded import world_of
+from muarl.environments.recorded_episodes import world_of
 from muarl.records.conversation import LeftOut, RecordedConversation
 from muarl.records.episodes import EpisodeConversation
 from muarl.records.reading import read
