@@ -49,7 +49,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayOutcome:
     """An episode run again."""
 
     task: Task
@@ -80,10 +80,10 @@ class ReplayRecorded(Protocol):
         *,
         measured: bool = False,
         known: Mapping[str, Any] | None = None,
-    ) -> Replayed: ...
+    ) -> ReplayOutcome: ...
 
 
-def run_again(domain: Domain, task: Task, episode: Episode) -> Replayed:
+def run_again(domain: Domain, task: Task, episode: Episode) -> ReplayOutcome:
     """An episode's calls run again in its task's world. CannotReplay says why not."""
     try:
         world = domain.world(task)
@@ -105,7 +105,7 @@ def run_again(domain: Domain, task: Task, episode: Episode) -> Replayed:
         said = None if episode.verdict is None else episode.verdict.breakdown.get("DB")
         if wrong is not None and said is not None and episode.stop.chosen and bool(said) != (not wrong):
             wrong = None
-        return Replayed(task, domain, calls, compare(first, last, world), wrong, differing)
+        return ReplayOutcome(task, domain, calls, compare(first, last, world), wrong, differing)
     except MuarlError:
         raise
     except Exception as problem:  # a hostile or foreign episode may break a world in any way
