@@ -28,7 +28,7 @@ from muarl.config.sections import RunConfig
 from muarl.environments.configure import places_of
 from muarl.learning.learner import TorchLearner
 from muarl.recipes.training.loss_settings import learner_config, samples_of
-from muarl.recipes.training.recorded import Recording
+from muarl.recipes.training.recorded_steps import Recording
 from muarl.recipes.training.turn_credit import TurnCredit
 
 

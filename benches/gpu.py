@@ -35,7 +35,7 @@ from typing import Any, get_args
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.fixed_steps import StepKind
 from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.learner import TorchLearner
@@ -89,8 +89,8 @@ def make_model(shape: ModelShape, device: torch.device, dtype: torch.dtype) -> Q
     return model.eval()
 
 
-def serve(engine: TorchEngine, prompts: list[list[int]], new: int) -> list[Sampled]:
-    async def all_of_them() -> list[Sampled]:
+def serve(engine: TorchEngine, prompts: list[list[int]], new: int) -> list[Completion]:
+    async def all_of_them() -> list[Completion]:
         wanted = [SamplingParams(new, seed=n) for n in range(len(prompts))]
         return await asyncio.gather(*(engine.sample(p, w) for p, w in zip(prompts, wanted, strict=True)))
 
@@ -99,7 +99,7 @@ def serve(engine: TorchEngine, prompts: list[list[int]], new: int) -> list[Sampl
     return asyncio.run(all_of_them())
 
 
-def gap(model: Qwen3ForCausalLM, prompt: list[int], sampled: Sampled) -> float:
+def gap(model: Qwen3ForCausalLM, prompt: list[int], sampled: Completion) -> float:
     ids = torch.tensor([[*prompt, *sampled.ids]], device=model.device)
     wanted = torch.zeros_like(ids, dtype=torch.bool)
     wanted[0, len(prompt) :] = True

@@ -48,7 +48,7 @@ from muarl.backends.users import make_users
 from muarl.config.load import load_config
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.engine import VllmEngine
 from muarl.inference.vllm.settings import VllmSettings
@@ -87,7 +87,7 @@ class Engine:
             rng, session = random.Random(number), f"{self.asked}.{number}"
             for turn in range(turns):
                 params = SamplingParams(reply, seed=number * 100 + turn)
-                sampled: Sampled = await self.sampler.sample(ids, params, session=session)
+                sampled: Completion = await self.sampler.sample(ids, params, session=session)
                 assert len(sampled.ids) == reply
                 ids = [*ids, *sampled.ids, *drawn(rng, USER)]
             self.sampler.close_session(session)

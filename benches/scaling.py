@@ -28,7 +28,7 @@ from muarl.domains.tasks import Task
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.memory import ServerSetup, cached_tokens
 from muarl.planning.models import PUBLISHED, ModelShape
-from muarl.planning.speed import Serving, decode_seconds, update_flops
+from muarl.planning.speed import ServingSetup, decode_seconds, update_flops
 from muarl.recipes.training.pipeline import Pipeline, Window
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import LocalExecutor, collect_groups, rollout
@@ -76,7 +76,7 @@ class Sampler:
     (muarl.planning.speed), and reads one prompt at a time, while the others wait. Sequences beyond
     ``serving.sequences``, or beyond what its cache holds, queue."""
 
-    def __init__(self, serving: Serving, a: Assumptions, shape: ModelShape, speed: float) -> None:
+    def __init__(self, serving: ServingSetup, a: Assumptions, shape: ModelShape, speed: float) -> None:
         self._a, self._shape, self._serving, self._speed = a, shape, serving, speed
         self._gate = asyncio.Semaphore(max(1, int(min(serving.sequences, serving.tokens / a.episode_tokens))))
         self._running: list[tuple[float, int, asyncio.Future[None]]] = []
@@ -176,7 +176,7 @@ class Simulation:
         self.world, self.a = world, a
         self.shape = PUBLISHED[world.model]
         held = cached_tokens(self.shape, ServerSetup(gpus=world.engine_gpus), a.device.memory)
-        serving = Serving(world.engines, world.engine_gpus, world.sequences, float(held))
+        serving = ServingSetup(world.engines, world.engine_gpus, world.sequences, float(held))
         self.samplers = [Sampler(serving, a, self.shape, world.engine_speed) for _ in range(world.engines)]
         lengths = [a.episode_tokens] * (world.batch * world.group)
         operations = update_flops(

@@ -17,7 +17,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl_tools.view.runs import Library
 from muarl_tools.view.server import ViewServer
 

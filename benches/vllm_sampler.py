@@ -18,7 +18,7 @@ import psutil
 import torch
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.inference.base import PolicySampler, Sampled, SamplingParams
+from muarl.inference.base import Completion, PolicySampler, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.inference.vllm.engine import VllmEngine
 from muarl.inference.vllm.settings import VllmSettings
@@ -75,10 +75,10 @@ def cpu_seconds() -> float:
     return sum(t.user + t.system for t in times)
 
 
-async def play(engine: PolicySampler, prompts: Prompts, tokens: int) -> list[list[Sampled]]:
+async def play(engine: PolicySampler, prompts: Prompts, tokens: int) -> list[list[Completion]]:
     """Two turns of every session: the second goes on where the first ended."""
 
-    async def session(number: int, prompt: list[int]) -> list[Sampled]:
+    async def session(number: int, prompt: list[int]) -> list[Completion]:
         first = await engine.sample(prompt, SamplingParams(tokens, seed=number), session=str(number))
         longer = [*prompt, *first.ids, 1, 2, 3]
         second = await engine.sample(longer, SamplingParams(tokens, seed=number), session=str(number))
@@ -95,7 +95,7 @@ def draw(seed: int, count: int, length: int) -> Prompts:
     return [shared + [rng.randrange(10, 1800) for _ in range(length - length // 2)] for _ in range(count)]
 
 
-def gap(policy: Policy, prompt: list[int], sampled: Sampled) -> torch.Tensor:
+def gap(policy: Policy, prompt: list[int], sampled: Completion) -> torch.Tensor:
     with torch.no_grad():
         logits = policy.model(torch.tensor([[*prompt, *sampled.ids]])).logits[0, len(prompt) - 1 : -1].float()
     scores = torch.log_softmax(logits, -1).gather(1, torch.tensor(sampled.ids)[:, None])[:, 0]

@@ -22,7 +22,7 @@ from pathlib import Path
 from muarl.accounts.metrics import without_violation
 from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.environments.audit_rules import RulesOfRuns
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode
 from muarl_tools.view import queries

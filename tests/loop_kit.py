@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from muarl.accounts.budgets import Budget
 from muarl.agents.base import AgentTurn
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.rollouts.rollout import LocalExecutor, Progress, Rollout, rollout
 from muarl.types.chat import Message, ToolCall
@@ -112,11 +112,13 @@ class RecordingSampler:
     def __init__(self, chat: Qwen3Format, *replies: Any) -> None:
         self.chat, self.replies = chat, replies
         self.seen: list[tuple[str | None, tuple[int, ...], SamplingParams]] = []
-        self.gave: list[Sampled] = []
+        self.gave: list[Completion] = []
         self.closed: list[str] = []
         self.turn: dict[str | None, int] = {}
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         self.seen.append((session, tuple(prompt_ids), params))
         turn = self.turn.get(session, 0)
         self.turn[session] = turn + 1
@@ -132,7 +134,7 @@ class RecordingSampler:
             ids = list(reply)
         reason = "stop" if ids and ids[-1] in params.stop_ids and len(ids) <= params.max_tokens else "length"
         ids = ids[: params.max_tokens]
-        sampled = Sampled(tuple(ids), tuple(-0.01 * (n + 1) for n in range(len(ids))), reason, self.version)
+        sampled = Completion(tuple(ids), tuple(-0.01 * (n + 1) for n in range(len(ids))), reason, self.version)
         self.gave.append(sampled)
         return sampled
 

@@ -17,7 +17,7 @@ from muarl.domains.kit import compact
 from muarl.domains.tasks import Task
 from muarl.environments.registry import find
 from muarl.language.acts import hear
-from muarl.retrieval.grep import Matching
+from muarl.retrieval.grep import MatchCounter
 from muarl.retrieval.search import SearchError
 from muarl.types.chat import Message, ToolCall
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
@@ -120,7 +120,7 @@ def test_rules(name: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["|" * LENGTH, "." * LENGTH, "a" * LENGTH + "b"])
 def test_a_long_pattern_is_counted_where_it_can_be_stopped(pattern: str) -> None:
-    matching = Matching(seconds=0.3)
+    matching = MatchCounter(seconds=0.3)
     with processor_time(2.0):
         try:
             assert matching.counts("texts", ["a" * LENGTH], pattern, ignore_case=True)

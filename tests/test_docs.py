@@ -70,7 +70,7 @@ def test_the_kits_page_names_all_that_authors_import(repository: Path) -> None:
     page = (repository / "docs" / "kit.md").read_text()
     told = set(re.findall(r"\w+", page))
     assert [name for name in kit.__all__ if name not in told] == []
-    declared = (kit.Service, kit.Identity, kit.Fact, kit.Slot, kit.Described, kit.Intent, kit.WorldSize)
+    declared = (kit.Service, kit.Identity, kit.Fact, kit.Slot, kit.RecordDescription, kit.Intent, kit.WorldSize)
     assert [f"{one.__name__}.{f.name}" for one in declared for f in fields(one) if f.name not in told] == []
     methods = [name for one in (kit.Plan, kit.Maker) for name in vars(one) if not name.startswith("_")]
     assert [name for name in methods if name not in told] == []

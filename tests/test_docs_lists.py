@@ -56,7 +56,7 @@ def test_the_commands(repository: Path) -> None:
 
 def test_the_reference_of_the_kit(repository: Path) -> None:
     page = (repository / "docs" / "kit.md").read_text()
-    for declared in (kit.Service, kit.Slot, kit.Intent, kit.Fact, kit.Identity, kit.Described):
+    for declared in (kit.Service, kit.Slot, kit.Intent, kit.Fact, kit.Identity, kit.RecordDescription):
         fields = [field.name for field in dataclasses.fields(declared)]
         assert [f for f in fields if not re.search(rf"\b{f}\b", page)] == [], declared.__name__
     methods = [name for name in vars(kit.Plan) if not name.startswith("_")]

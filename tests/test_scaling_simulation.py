@@ -12,7 +12,7 @@ import pytest
 
 from muarl.planning.assumptions import Assumptions
 from muarl.planning.models import PUBLISHED
-from muarl.planning.speed import Serving, decode_seconds
+from muarl.planning.speed import ServingSetup, decode_seconds
 from support.page_examples import module_of
 
 
@@ -47,7 +47,7 @@ def test_waiting_for_nothing_is_told(bench: ModuleType) -> None:
 
 def test_sequences_share_a_sampler_as_the_planner_reckons(bench: ModuleType) -> None:
     a, shape = Assumptions(), PUBLISHED["Qwen/Qwen3-8B"]
-    serving = Serving(1, 1, 64, 1e9)
+    serving = ServingSetup(1, 1, 64, 1e9)
     context = a.prompt_tokens + a.growth / 2
 
     async def decode(count: int) -> float:

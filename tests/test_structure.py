@@ -68,7 +68,7 @@ def test_the_whole_configuration_ends_at_recipes() -> None:
     assert below["backends"] == {
         f"backends/{name}.py" for name in ("process_config", "engines", "model_notes", "number_formats", "plans")
     }
-    whole = ("changes", "checks", "context", "eval_agent", "prices", "roles", "room", "user_checks")
+    whole = ("checks", "config_changes", "context", "eval_agent", "prices", "roles", "room", "user_checks")
     assert below["runs"] == {f"runs/{name}.py" for name in whole}
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from desk import FORMATS, IN_STOCK, TITLES, Bookshop, make_tables
 
 from muarl.kit import (
-    Described,
     Fact,
     Identity,
     Plan,
+    RecordDescription,
     Service,
     Slot,
     environment,
@@ -41,7 +41,7 @@ ORDER = Slot(
     phrase="order {}",
     say=("It's order {}.", "Order {}.", "The number is {}."),
     draw=own("orders", "order_id", mark="title"),
-    described=Described(  # how customers speak of it who have no number at hand
+    described=RecordDescription(  # how customers speak of it who have no number at hand
         kind=names(TITLES),
         match="title",
         id="order_id",

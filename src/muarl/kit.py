@@ -8,17 +8,18 @@ rule-based user, audit rules and red-team tasks all follow from the declaration.
 
 from __future__ import annotations
 
+from muarl import moved
 from muarl.domains.auditing import Obligation, Resource
 from muarl.domains.kit.authority import Limit
 from muarl.domains.kit.colleague import ApprovalDomain, ApprovalRequest, Colleague
 from muarl.domains.kit.consulting import consult
 from muarl.domains.kit.declaration import (
-    Described,
     Draw,
-    Drawn,
+    DrawContext,
     Fact,
     Identity,
     Intent,
+    RecordDescription,
     Remedy,
     Slot,
     days,
@@ -31,7 +32,7 @@ from muarl.domains.kit.declaration import (
     rows,
     words,
 )
-from muarl.domains.kit.device import Broken, Device, Step, Trouble
+from muarl.domains.kit.device import BrokenDevice, Device, Step, Trouble
 from muarl.domains.kit.people import Maker, shift
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
@@ -41,8 +42,11 @@ from muarl.environments.services import shared_environment
 from muarl.language.values import Mention, ValueKind
 
 __all__ = [
-    "ApprovalDomain", "ApprovalRequest", "Broken", "Colleague", "Described", "Device", "Draw", "Drawn", "Fact",
-    "Identity", "Intent", "Limit", "Maker", "Mention", "Obligation", "Plan", "Record", "Remedy", "Resource", "Service",
-    "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "consult", "days", "environment", "intent", "names", "of",
-    "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
+    "ApprovalDomain", "ApprovalRequest", "BrokenDevice", "Colleague", "Device", "Draw", "DrawContext", "Fact",
+    "Identity", "Intent", "Limit", "Maker", "Mention", "Obligation", "Plan", "Record", "RecordDescription", "Remedy",
+    "Resource", "Service", "Slot", "Step", "Trouble", "ValueKind", "WorldSize", "consult", "days", "environment",
+    "intent", "names", "of", "one_of", "own", "pattern", "rows", "shared_environment", "shift", "words",
 ]  # fmt: skip
+
+
+moved.keep_old_names(__name__)

@@ -1,6 +1,7 @@
-"""Where modules used to be. Other people's files have their old dotted names, which still work, with a warning.
+"""Where modules used to be, and what classes used to be called. Other people's files have the old names, which still
+work, with a warning.
 
-What programs need is in ``muarl`` and ``muarl.kit``, whose names stay; this is for those that imported modules.
+What programs need is in ``muarl`` and ``muarl.kit``; the modules' old names are for those that imported modules.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 MOVED: Mapping[str, str] = {
     "muarl.audit.report": "muarl.report.audit_tables",
@@ -99,6 +101,7 @@ MOVED: Mapping[str, str] = {
     "muarl.environments.checks.tasks": "muarl_tools.checks.environment.made_tasks",
     "muarl.environments.checks.worlds": "muarl_tools.checks.environment.gold_and_tools",
     "muarl.environments.configured": "muarl.environments.place",
+    "muarl.environments.draws": "muarl.environments.task_draws",
     "muarl.environments.episodes": "muarl.environments.play",
     "muarl.environments.mixture": "muarl.environments.places",
     "muarl.environments.official": "muarl.environments.benchmark",
@@ -110,6 +113,7 @@ MOVED: Mapping[str, str] = {
     "muarl.environments.one_task": "muarl.environments.play",
     "muarl.environments.playing": "muarl.environments.play",
     "muarl.environments.practice_tasks": "muarl_tools.practice_tasks",
+    "muarl.environments.recorded": "muarl.environments.recorded_episodes",
     "muarl.environments.server": "muarl_tools.serve_environments",
     "muarl.environments.server.app": "muarl_tools.serve_environments.http",
     "muarl.environments.sessions": "muarl.environments.session",
@@ -166,8 +170,10 @@ MOVED: Mapping[str, str] = {
     "muarl.processes.weights": "muarl.models.buckets",
     "muarl.recipes.chat_server": "muarl_tools.serve_model.recipe",
     "muarl.recipes.exporting": "muarl_tools.export",
+    "muarl.recipes.replayed": "muarl.recipes.replay_updates",
     "muarl.recipes.reproduce": "muarl_tools.experiments.reproduce",
     "muarl.recipes.suite": "muarl_tools.experiments.suite",
+    "muarl.recipes.training.recorded": "muarl.recipes.training.recorded_steps",
     "muarl.recipes.usercheck": "muarl_tools.checks.user",
     "muarl.recipes.usercheck.playing": "muarl_tools.checks.user.conversations",
     "muarl.records.formats": "muarl.records",
@@ -188,6 +194,7 @@ MOVED: Mapping[str, str] = {
     "muarl.rules": "muarl.rollouts.rules",
     "muarl.runs.beforehand": "muarl.runs.checks",
     "muarl.runs.bounds": "muarl.runs.prices",
+    "muarl.runs.changes": "muarl.runs.config_changes",
     "muarl.runs.judges": "muarl.runs.roles",
     "muarl.runs.opening": "muarl.runs.context",
     "muarl.runs.packs": "muarl.runs.room",
@@ -216,6 +223,23 @@ MOVED: Mapping[str, str] = {
 }
 """Old names of modules and packages, and today's. What is below a package has moved with it."""
 
+RENAMED: Mapping[str, str] = {
+    "muarl.basics.copies.Shared": "SharedInCopies",
+    "muarl.domains.auditing.Asked": "UserQuestion",
+    "muarl.domains.checking.Checked": "CheckReport",
+    "muarl.domains.kit.declaration.Described": "RecordDescription",
+    "muarl.domains.kit.declaration.Drawn": "DrawContext",
+    "muarl.domains.kit.device.Broken": "BrokenDevice",
+    "muarl.domains.kit.moves.Refused": "WriteRefusal",
+    "muarl.inference.base.Sampled": "Completion",
+    "muarl.kit.Broken": "BrokenDevice",
+    "muarl.kit.Described": "RecordDescription",
+    "muarl.kit.Drawn": "DrawContext",
+    "muarl.records.conversation.LeftOut": "LeftOutCounts",
+}
+"""Old dotted names of classes that programs import, and today's name in the same module, which calls
+``keep_old_names``."""
+
 
 def name_of_today(name: str) -> str | None:
     """Where a module is that was called so; None if it has not moved. The longest old name that fits counts."""
@@ -225,6 +249,19 @@ def name_of_today(name: str) -> str | None:
             return MOVED[prefix] + name[len(prefix) :]
         prefix = prefix.rpartition(".")[0]
     return None
+
+
+def keep_old_names(module: str) -> None:
+    """Let a module, which calls this with its ``__name__``, have its classes under their old names, too."""
+
+    def renamed(name: str) -> Any:
+        new = RENAMED.get(f"{module}.{name}")
+        if new is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(f"{module}.{name} has a new name: import {new}", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], new)
+
+    vars(sys.modules[module])["__getattr__"] = renamed
 
 
 class _MovedLoader(Loader):

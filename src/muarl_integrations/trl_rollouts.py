@@ -31,7 +31,7 @@ from muarl.endpoints.client import Endpoint
 from muarl.environments.place import Place
 from muarl.environments.registry import load_task
 from muarl.environments.results import EpisodeFailure, PlayResult
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.rewards.judge import Judge
 from muarl.rollouts.episode_runner import EpisodeRunner, RolloutRequest
 from muarl.rollouts.rules import Limits
@@ -157,7 +157,9 @@ class WaitingTurns:
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
         self.has_logprobs = False
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         """Wait until the other thread has made it."""
         asked = _Asked(session or "", list(prompt_ids), params, asyncio.get_running_loop())
         self._asked.put(asked)
@@ -218,7 +220,7 @@ class _Asked:
         self, session: str, prompt_ids: list[int], params: SamplingParams, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.session, self.prompt_ids, self.params, self.loop = session, prompt_ids, params, loop
-        self.answer: asyncio.Future[Sampled] = loop.create_future()
+        self.answer: asyncio.Future[Completion] = loop.create_future()
 
     def resolve(self, ids: Sequence[int], logprobs: Sequence[float]) -> None:
         """It was made; what is longer than asked for is cut."""
@@ -226,7 +228,7 @@ class _Asked:
             return
         kept = tuple(ids[: self.params.max_tokens])
         stopped = bool(kept) and kept[-1] in self.params.stop_ids
-        self.answer.set_result(Sampled(kept, tuple(logprobs[: len(kept)]), "stop" if stopped else "length", 0))
+        self.answer.set_result(Completion(kept, tuple(logprobs[: len(kept)]), "stop" if stopped else "length", 0))
 
 
 def _columns(episodes: Sequence[Episode], nothing: int, *, logprobs: bool) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from itertools import islice
 
 from muarl.accounts.metrics import DOMAIN, is_success, scored
 from muarl.domains.tasks import Kind, Task, kind_of
-from muarl.environments.draws import PRACTISED, check_makes
 from muarl.environments.environment import Environment
+from muarl.environments.task_draws import PRACTISED, check_makes
 from muarl.environments.task_files import FiledTask
 from muarl.types.episode import Episode
 

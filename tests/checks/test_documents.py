@@ -9,7 +9,7 @@ import pytest
 
 from muarl import Action, Database, Environment, KnowledgeDomain, Task, discoverable, load_environment, tool
 from muarl.basics.errors import DataError
-from muarl.domains.checking import Checked
+from muarl.domains.checking import CheckReport
 from muarl.retrieval.documents import Document
 from muarl_tools.checks.environment.documents import documents
 from muarl_tools.checks.environment.samples import CheckContext
@@ -120,4 +120,4 @@ def test_two_documents_with_one_id_are_told(tmp_path: Path) -> None:
 
 
 def test_what_has_no_documents_has_nothing_wrong_with_them() -> None:
-    assert documents(CheckContext(load_environment("retail-generated"))) == Checked("none")
+    assert documents(CheckContext(load_environment("retail-generated"))) == CheckReport("none")

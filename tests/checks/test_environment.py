@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from muarl.cli.main import app
-from muarl.domains.checking import Check, Checked, NotChecked, Problem
+from muarl.domains.checking import Check, CheckReport, NotChecked, Problem
 from muarl.environments.environment import Environment
 from muarl.environments.registry import load_environment, load_reference
 from muarl_tools.checks.environment.declarations import prompt
@@ -213,11 +213,11 @@ def test_what_breaks_off_names_the_code(tmp_path: Path) -> None:
 
 
 def test_an_environment_may_add_checks_of_its_own(tmp_path: Path) -> None:
-    def look(context: CheckContext) -> Checked:
+    def look(context: CheckContext) -> CheckReport:
         late = [task for task in context.tasks() if "Sunday" in task.scenario]
-        return Checked(f"{len(late)} tasks", (Problem("the zoo is closed on Sundays", late[0].id),))
+        return CheckReport(f"{len(late)} tasks", (Problem("the zoo is closed on Sundays", late[0].id),))
 
-    def cannot(context: CheckContext) -> Checked:
+    def cannot(context: CheckContext) -> CheckReport:
         raise NotChecked("nothing to look at")
 
     zoo = load_reference(write_zoo(tmp_path))
@@ -230,7 +230,7 @@ def test_an_environment_may_add_checks_of_its_own(tmp_path: Path) -> None:
 
 def test_a_table_of_a_checks_own_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (("rule", "declared by", "tasks"), ("10", "renew: refuse", "8"), ("11", "nothing", ""))
-    _print_result(CheckOutcome(Check("policy-rules", "", lambda _: Checked("")), "2 rules", rows=rows))
+    _print_result(CheckOutcome(Check("policy-rules", "", lambda _: CheckReport("")), "2 rules", rows=rows))
     assert capsys.readouterr().out.splitlines() == [
         "policy-rules     ok            2 rules",
         "    rule  declared by    tasks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muarl.domains.checking import Check, Checked, CheckFinding, Fix, Problem
+from muarl.domains.checking import Check, CheckFinding, CheckReport, Fix, Problem
 from muarl.domains.tasks import Action
 from muarl.environments.registry import find
 from muarl.moved import name_of_today
@@ -20,7 +20,7 @@ DROPPED = CheckFinding(
 
 
 def test_an_environments_finding_and_a_tasks_are_of_one_kind() -> None:
-    wrong = Checked("", (Problem("it is closed", "task a", "Open it"),))
+    wrong = CheckReport("", (Problem("it is closed", "task a", "Open it"),))
     outcome = run_check(Check("doors", "All are open.", lambda context: wrong), CheckContext(find("retail-generated")))
     (closed,) = outcome.problems
     assert closed == CheckFinding("it is closed", "task a", "Open it", rule="doors", level="error")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from muarl.basics.errors import MuarlError
-from muarl.inference.base import Sampled, SamplingParams, Weights
+from muarl.inference.base import Completion, SamplingParams, Weights
 from muarl.learning.lora import AdaptedWeights
 from muarl.learning.process_group import host_store
 from muarl.learning.settings import LoraSettings
@@ -26,7 +26,7 @@ from muarl.workers.cluster.learners import LearnerActor, RemoteWeights
 from muarl.workers.cluster.sampler_actor import Board, SamplerActor
 from muarl.workers.cluster.samplers import ClusterSampler
 from muarl.workers.cluster.transport import GroupKind
-from muarl.workers.failures import Failure, Lost
+from muarl.workers.failures import Failure, ProcessLost
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 SECONDS = 60.0
@@ -43,8 +43,8 @@ class ToySampler:
         self.fails = -1
         self.slept = 0
 
-    async def sample(self, prompt_ids: Any, params: SamplingParams, *, session: str | None = None) -> Sampled:
-        return Sampled((int(self.held["w0"].sum()),), (0.0,), "stop", self.version)
+    async def sample(self, prompt_ids: Any, params: SamplingParams, *, session: str | None = None) -> Completion:
+        return Completion((int(self.held["w0"].sum()),), (0.0,), "stop", self.version)
 
     def close_session(self, session: str) -> None: ...
 
@@ -329,10 +329,10 @@ async def test_a_learner_that_dies_in_the_middle_ends_the_update(stage: Callable
     await found.update()
 
     def dies(*_: Any) -> Any:
-        raise Lost("learner 0 died")
+        raise ProcessLost("learner 0 died")
 
     found.first.object.send = dies
-    with pytest.raises(Lost):
+    with pytest.raises(ProcessLost):
         await asyncio.wait_for(found.update(), SECONDS / 2)
 
 

@@ -16,7 +16,7 @@ from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rollout import Rollout, RolloutError, collect_groups, rollout
 from muarl.types.episode import Episode, StopReason, Usage, Verdict
 from muarl.workers.cluster.workers import ClusterExecutor
-from muarl.workers.failures import Lost
+from muarl.workers.failures import ProcessLost
 from support.toy_shop import toy_task
 
 
@@ -55,7 +55,7 @@ class Fake:
             for _ in range(self.waits):
                 await asyncio.sleep(0)
             if self.losses == "all" or number in self.losses:
-                raise Lost("it died", final=self.final)
+                raise ProcessLost("it died", final=self.final)
             self.finished += 1
             return episode(request)
         except asyncio.CancelledError:
@@ -124,7 +124,7 @@ def test_an_episode_that_takes_every_worker_with_it_does_not_count() -> None:
         async def play(self, request: RolloutRequest, seconds: float) -> Episode:
             if request.episode_id == "t0#1":
                 self.begun.append(request.episode_id)
-                raise Lost("it ran out of memory")
+                raise ProcessLost("it ran out of memory")
             return await super().play(request, seconds)
 
     workers = [Poisoned() for _ in range(4)]
@@ -148,7 +148,7 @@ def test_a_worker_that_stays_away_costs_no_episode_a_try() -> None:
         async def ready(self, seconds: float) -> None:
             self.asked += 1
             if self.asked <= 12:
-                raise Lost("its node is gone")
+                raise ProcessLost("its node is gone")
 
     workers = [Away({0}), Away({0})]
     result = played(requests(1), *workers, tries=3, concurrency=1)

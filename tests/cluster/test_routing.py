@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.basics.seeds import derive_seed
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.workers.cluster.samplers import ActorRemote, RoutedSampler
-from muarl.workers.failures import Failure, Lost
+from muarl.workers.failures import Failure, ProcessLost
 
 PARAMS = SamplingParams(8, seed=1)
 
@@ -31,13 +31,13 @@ class Fake:
 
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, seconds: float
-    ) -> Sampled:
+    ) -> Completion:
         self.seen.append(session)
         number = len(self.seen) - 1
         await asyncio.sleep(0)
         if self.losses == "all" or number in self.losses:
-            raise Lost("it is gone", final=self.final)
-        return Sampled((derive_seed(*prompt_ids, params.seed) % 1000,), (-1.0,), "stop", self.version)
+            raise ProcessLost("it is gone", final=self.final)
+        return Completion((derive_seed(*prompt_ids, params.seed) % 1000,), (-1.0,), "stop", self.version)
 
     def close_session(self, session: str) -> None:
         self.closed.append(session)
@@ -102,7 +102,7 @@ async def test_all_gone_for_good_ends_the_run_and_silence_ends_the_request() -> 
 
 async def test_what_the_sampler_has_to_say_passes_through() -> None:
     class Refuses(Fake):
-        async def sample(self, *_: Any) -> Sampled:
+        async def sample(self, *_: Any) -> Completion:
             raise ConfigError("the prompt is too long")
 
     with pytest.raises(ConfigError, match="too long"):
@@ -118,7 +118,7 @@ async def test_what_the_sampler_has_to_say_passes_through() -> None:
 def test_whatever_is_lost_every_turn_is_answered_alike(losses: list[list[int]], episodes: int, turns: int) -> None:
     fakes = [Fake(set(lost)) for lost in losses]
     routed = router(*fakes)
-    given: dict[tuple[int, int], list[Sampled]] = defaultdict(list)
+    given: dict[tuple[int, int], list[Completion]] = defaultdict(list)
 
     async def episode(n: int) -> None:
         for turn in range(turns):

@@ -10,7 +10,7 @@ import yaml
 from muarl.basics.errors import ConfigError
 from muarl.config.load import dump_config, load_config
 from muarl.config.sections import DomainConfig, RunConfig
-from muarl.runs.changes import changes
+from muarl.runs.config_changes import changes
 
 TWO = "domain=[retail-generated, {name: airline-generated, weight: 2}]"
 

@@ -12,7 +12,7 @@ from muarl.config.load import dump_config, load_config
 from muarl.config.renamed import RENAMED, new_name, translated
 from muarl.config.rollout import RolloutConfig
 from muarl.config.sections import RunConfig, fields_of
-from muarl.runs.changes import changes
+from muarl.runs.config_changes import changes
 from muarl.runs.own_settings import own_settings
 
 OLD = {"max_turns": 7, "tokens_per_turn": 99, "max_tool_errors": 3, "concurrency": 5, "pack_tokens": 4000}

@@ -22,11 +22,11 @@ from muarl.domains.tasks import Action, Task
 from muarl.domains.tooling import tool
 from muarl.environments import place as place_module
 from muarl.environments.configure import place_of
-from muarl.environments.draws import draw_made
 from muarl.environments.environment import GENERATED_RULES, Environment
 from muarl.environments.place import Draw, ImaginedPlace, Place
 from muarl.environments.places import Places
 from muarl.environments.registry import find
+from muarl.environments.task_draws import draw_made
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import rl
 from muarl.recipes.demonstrations import demonstrate

@@ -22,7 +22,7 @@ from muarl.cli.main import app
 from muarl.config.load import load_config
 from muarl.domains.authoring import AuthoringWarning
 from muarl.environments.configure import place_of
-from muarl.environments.log_tasks import CHANGED_NOTHING, Dropped, snapshot, task_of
+from muarl.environments.log_tasks import CHANGED_NOTHING, DroppedLog, snapshot, task_of
 from muarl.environments.place import Place
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
@@ -188,7 +188,7 @@ def test_what_a_person_should_look_at() -> None:
     filed = task_of(idle, place.domain, "retail", observer=find("retail-generated").observer)
     assert isinstance(filed, FiledTask) and CHANGED_NOTHING in filed.notes
     assert "Where is my order?" in filed.task.scenario and "STOP" not in filed.task.scenario
-    assert isinstance(task_of(idle[1:], place.domain, "retail"), Dropped)
+    assert isinstance(task_of(idle[1:], place.domain, "retail"), DroppedLog)
 
 
 def test_a_failed_write_is_noted_and_is_no_goal() -> None:

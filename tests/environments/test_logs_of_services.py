@@ -22,7 +22,7 @@ from muarl.agents.idle import IdleAgent
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
 from muarl.environments.environment import Environment
-from muarl.environments.log_tasks import Dropped, shown_by_all, task_of
+from muarl.environments.log_tasks import DroppedLog, shown_by_all, task_of
 from muarl.environments.place import Place
 from muarl.environments.places import Places
 from muarl.environments.play import play_in
@@ -110,7 +110,7 @@ def test_a_small_world_knows_only_what_was_shown() -> None:
     assert not own.error
 
 
-def made_of(messages: Sequence[Message], others: Any = None) -> FiledTask | Dropped:
+def made_of(messages: Sequence[Message], others: Any = None) -> FiledTask | DroppedLog:
     place, _ = clinic()
     return task_of(messages, place.domain, "clinic", observer=find(CLINIC).seen_in_logs(), others=others)
 
@@ -132,7 +132,7 @@ def test_a_change_to_what_was_never_shown_is_refused_and_counted(tmp_path: Path)
     whole = changing("renew_prescription")
     blind = without(whole, "list_prescriptions")
     refused = made_of(blind)
-    assert isinstance(refused, Dropped)
+    assert isinstance(refused, DroppedLog)
     assert "cannot be rebuilt: message" in refused.reason and "renew_prescription" in refused.reason
     assert "not found" in refused.reason
     log, out = tmp_path / "live.jsonl", tmp_path / "tasks.jsonl"
@@ -155,7 +155,7 @@ def test_what_another_conversation_has_shown_helps_where_it_fits() -> None:
     assert not any("other conversations" in n for n in made_of(whole, together).notes)  # type: ignore[union-attr]
     torn = [[replace(m, content=m.content.replace('"refills_left": ', '"refills_left": 1')) if m.content else m
              for m in whole], *(e.messages for e in episodes)]  # fmt: skip
-    assert isinstance(made_of(blind, shown_by_all(torn, place.domain, observer)), Dropped)
+    assert isinstance(made_of(blind, shown_by_all(torn, place.domain, observer)), DroppedLog)
 
 
 def test_a_record_that_was_shown_after_its_change_only_is_refused() -> None:
@@ -163,7 +163,7 @@ def test_a_record_that_was_shown_after_its_change_only_is_refused() -> None:
     calls = next(n for n, m in enumerate(whole) if any(c.name == "list_prescriptions" for c in m.tool_calls))
     late = [*without(whole, "list_prescriptions"), *whole[calls : calls + 2], Message("assistant", "Done.")]
     refused = made_of(late)
-    assert isinstance(refused, Dropped) and "cannot be rebuilt" in refused.reason
+    assert isinstance(refused, DroppedLog) and "cannot be rebuilt" in refused.reason
 
 
 @pytest.mark.slow

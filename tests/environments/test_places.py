@@ -18,7 +18,7 @@ from muarl.config.sections import RunConfig
 from muarl.environments.configure import place_of, places_of
 from muarl.environments.places import Places, Shares
 from muarl.environments.play import play_in
-from muarl.environments.recorded import world_of
+from muarl.environments.recorded_episodes import world_of
 
 MIX = "domain=[{name: retail-generated, weight: 2}, airline-generated, {name: hotel-generated, weight: 0.5}]"
 WEIGHTS = {"retail-generated": 2.0, "airline-generated": 1.0, "hotel-generated": 0.5}

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muarl.basics.errors import ConfigError
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.fixed_steps import FixedSteps, StepShape, padded, trimmed
 from muarl.inference.torch_engine import TorchEngine
 from support.tape import Tape, recorded
 from support.tiny_qwen3 import tiny
 
-Played = dict[tuple[int, int], Sampled]
+Played = dict[tuple[int, int], Completion]
 SYSTEM = [(7 * n) % 97 for n in range(70)]
 """Long enough for attention to read it once for all rows."""
 
@@ -101,7 +101,7 @@ def test_steps_of_a_size_that_fits_are_the_same_to_the_last_bit() -> None:
     for steps in ("none", "fixed"):
         engine = engine_of(tiny(), steps, max_slots=8, max_context=96)
 
-        async def together(engine: TorchEngine = engine) -> list[Sampled]:
+        async def together(engine: TorchEngine = engine) -> list[Completion]:
             prompts = [[*SYSTEM, n] for n in range(8)]
             return await asyncio.gather(*(engine.sample(p, SamplingParams(20, seed=n)) for n, p in enumerate(prompts)))
 

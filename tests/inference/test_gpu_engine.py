@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.models.decoder import token_logprobs
 from muarl.models.scoring import linear_logprobs
@@ -33,9 +33,11 @@ def exact_products() -> Any:
     torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def played(engine: TorchEngine, sessions: int = 24, turns: int = 3) -> dict[tuple[int, int], tuple[list[int], Sampled]]:
+def played(
+    engine: TorchEngine, sessions: int = 24, turns: int = 3
+) -> dict[tuple[int, int], tuple[list[int], Completion]]:
     """What sessions of several turns side by side were asked and answered."""
-    found: dict[tuple[int, int], tuple[list[int], Sampled]] = {}
+    found: dict[tuple[int, int], tuple[list[int], Completion]] = {}
 
     async def episode(number: int) -> None:
         rng = random.Random(number)
@@ -150,7 +152,7 @@ def test_a_learner_may_work_while_steps_are_recorded() -> None:
             a = torch.randn(64 + next(sizes) % 4096, 256, device="cuda", generator=own)
             (a @ a.T).sum().item()
 
-    async def both() -> dict[int, Sampled]:
+    async def both() -> dict[int, Completion]:
         nonlocal stop
         learner = asyncio.create_task(asyncio.to_thread(work))
         try:

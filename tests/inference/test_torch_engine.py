@@ -13,7 +13,7 @@ import torch
 from transformers import BertConfig, BertLMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.inference.base import Sampled, Sampler, SamplingParams
+from muarl.inference.base import Completion, Sampler, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 
 VOCAB = 61
@@ -61,12 +61,12 @@ def forced(model: torch.nn.Module, prompt: Sequence[int], ids: Sequence[int], te
     return (logits / temperature).log_softmax(-1).gather(1, torch.tensor(ids)[:, None])[:, 0]
 
 
-def check(model: torch.nn.Module, prompt: Sequence[int], out: Sampled, temperature: float = 1.0) -> None:
+def check(model: torch.nn.Module, prompt: Sequence[int], out: Completion, temperature: float = 1.0) -> None:
     expected = forced(model, prompt, out.ids, temperature)
     torch.testing.assert_close(torch.tensor(out.logprobs), expected, atol=1e-4, rtol=0)
 
 
-async def together(engine: TorchEngine, prompts: Sequence[Sequence[int]], params: SamplingParams) -> list[Sampled]:
+async def together(engine: TorchEngine, prompts: Sequence[Sequence[int]], params: SamplingParams) -> list[Completion]:
     return await asyncio.gather(*(engine.sample(p, params) for p in prompts))
 
 
@@ -344,7 +344,7 @@ async def test_cancelled_callers_leave_no_trace() -> None:
     done = await asyncio.gather(*tasks, return_exceptions=True)
     for n, out in enumerate(done):
         if n % 2:
-            assert isinstance(out, Sampled)
+            assert isinstance(out, Completion)
             check(model, prompt_of(n + 1), out)
         else:
             assert isinstance(out, asyncio.CancelledError)

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from muarl.backends.vllm import NOT_REPLACED, takes_weights
 from muarl.basics.errors import CheckpointError
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.learning.checkpoints import load_policy, save_policy
 from muarl.learning.learner import TorchLearner
 from muarl.learning.loss_options import PolicyLossConfig
@@ -88,10 +88,10 @@ def serving(folder: Path, **settings: Any) -> Iterator[Any]:
         asyncio.run(engine.aclose())
 
 
-def sample(engine: Any) -> tuple[Sampled, Sampled]:
+def sample(engine: Any) -> tuple[Completion, Completion]:
     """A greedy completion, and one at temperature 1."""
 
-    async def both() -> list[Sampled]:
+    async def both() -> list[Completion]:
         wanted = (SamplingParams(24, temperature=0.0), SamplingParams(24, seed=1))
         return await asyncio.gather(*(engine.sample(PROMPT, params) for params in wanted))
 

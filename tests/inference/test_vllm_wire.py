@@ -8,7 +8,7 @@ import pytest
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.basics.frames import WireError, receive, send
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.vllm import wire
 from muarl.inference.vllm.link import Link
 from muarl.inference.vllm.server import RpcServer, bind, main, token_for
@@ -19,7 +19,7 @@ from support.fake_vllm import FakeCore
 def test_numbers_survive_the_way():
     params = SamplingParams(7, 0.7, 0.9, 5, (3, 2**31 - 1), 2**62 + 1)
     assert wire.unpack_request(*wire.pack_request([1, 0, 151_935], params)) == ([1, 0, 151_935], params)
-    sampled = Sampled((5, 6, 7), (-0.1, -1e-17, -33.3333333333333333), "length", 12)
+    sampled = Completion((5, 6, 7), (-0.1, -1e-17, -33.3333333333333333), "length", 12)
     assert wire.unpack_sampled(*wire.pack_sampled(sampled)) == sampled
 
 

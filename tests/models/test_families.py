@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from models.test_own_path import documents_of
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.models.generic import GenericPath
 from muarl.models.path import path_of
@@ -66,7 +66,7 @@ def test_packed_documents_equal_transformers_one_by_one(name: str) -> None:
             assert float((a - b).abs().max()) <= 1e-4 * max(1.0, float(b.abs().max())), key
 
 
-async def sample(engine: TorchEngine, prompts: list[list[int]], **sessions: Any) -> list[Sampled]:
+async def sample(engine: TorchEngine, prompts: list[list[int]], **sessions: Any) -> list[Completion]:
     wanted = [
         engine.sample(prompt, SamplingParams(4 + n, seed=n, stop_ids=(5,)), session=sessions.get(f"s{n}"))
         for n, prompt in enumerate(prompts)
@@ -89,7 +89,7 @@ def test_the_sampler_agrees_with_the_learner(name: str) -> None:
     prompts = [ids[:20], ids[:12], ids[:30], ids[:20]]
     sessions = {f"s{n}": f"episode {n}" for n in range(4)}
 
-    async def turns() -> list[tuple[list[int], Sampled]]:
+    async def turns() -> list[tuple[list[int], Completion]]:
         first = await sample(engine, prompts, **sessions)
         later = [[*p, *s.ids, 9, 8, 7] for p, s in zip(prompts, first, strict=True)]
         reused = engine.stats.reused_tokens

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.models import cached_attention
 from support.tiny_qwen3 import tiny
@@ -51,7 +51,7 @@ def test_an_engine_samples_the_model_s_own_distribution_either_way(wide: int, mo
     common = [3 + n % 40 for n in range(70)]
     prompts = [[*common, *range(5, 5 + n)] for n in (1, 9, 30)]
 
-    async def everybody() -> list[Sampled]:
+    async def everybody() -> list[Completion]:
         return list(await asyncio.gather(*(engine.sample(p, SamplingParams(20, seed=1)) for p in prompts)))
 
     for prompt, sampled in zip(prompts, asyncio.run(everybody()), strict=True):

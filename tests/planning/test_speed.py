@@ -88,7 +88,7 @@ def test_a_reference_model_is_one_forward_pass_more() -> None:
 
 A = Assumptions()
 SHAPE = PUBLISHED["Qwen/Qwen3-8B"]
-SERVING = speed.Serving(engines=4, gpus=1, sequences=64, tokens=700_000.0)
+SERVING = speed.ServingSetup(engines=4, gpus=1, sequences=64, tokens=700_000.0)
 
 
 def test_more_conversations_at_once_give_more_until_the_samplers_are_full() -> None:

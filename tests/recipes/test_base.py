@@ -24,7 +24,7 @@ from muarl.learning.learner import TorchLearner
 from muarl.learning.packing import Sample
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import pretraining
-from muarl.recipes.base_measures import Predicted, measures, predicted
+from muarl.recipes.base_measures import PredictionStats, measures, predicted
 from muarl.recipes.tiny import pieces_of
 from muarl.recipes.tiny_extension import learned_pieces, spare_tokens
 
@@ -228,7 +228,7 @@ def test_predictions_are_counted_where_the_agent_speaks(hotel: Path) -> None:
 
 
 def test_measures_are_of_tokens_and_by_domain_only_where_there_are_several() -> None:
-    a, b = Predicted(10, 5.0, 4, 1), Predicted(30, 3.0, 0, 0)
+    a, b = PredictionStats(10, 5.0, 4, 1), PredictionStats(30, 3.0, 0, 0)
     assert measures({"a": a}) == {"nll": 0.5, "ids_right": 0.25, "tokens": 10, "ids": 4}
     assert measures({"a": a, "b": b}) == {
         "nll": 0.2, "ids_right": 0.25, "tokens": 40, "ids": 4,

@@ -12,7 +12,7 @@ import pytest
 from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
 from muarl.domains.tasks import Task
-from muarl.environments import draws
+from muarl.environments import task_draws
 from muarl.environments.benchmark import draw_of
 from muarl.environments.configure import place_of
 from muarl.environments.environment import Environment
@@ -41,7 +41,7 @@ def test_wished_intents_come_in_full_number_and_never_twice() -> None:
 
 
 def test_an_unknown_intent_is_told_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draws, "QUIET", 50)  # seconds less
+    monkeypatch.setattr(task_draws, "QUIET", 50)  # seconds less
     config = load_config("quickstart", ["domain.intents=[cancel, retrun]"])
     with pytest.raises(ConfigError, match=r"no intent 'retrun'; known: .*return, two_requests"):
         place_of(config)
@@ -57,15 +57,16 @@ def test_intents_are_looked_for_until_all_are_seen() -> None:
         )
 
     shop = Environment(name="shop", domain=Toy, tasks=tasks)
-    assert draws.known_intents(shop, "official", ("return",)) == {"cancel", "return"} and len(made) == 2
+    assert task_draws.known_intents(shop, "official", ("return",)) == {"cancel", "return"} and len(made) == 2
     assert (
-        draws.known_intents(shop, "official", ("retrun",)) == {"cancel", "return"} and len(made) < draws.TRIES_PER_TASK
+        task_draws.known_intents(shop, "official", ("retrun",)) == {"cancel", "return"}
+        and len(made) < task_draws.TRIES_PER_TASK
     )
 
 
 def test_an_intent_that_hardly_occurs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draws, "TRIES_PER_TASK", 2)
-    monkeypatch.setattr(draws, "known_intents", lambda environment, size, wanted: {"outside"})
+    monkeypatch.setattr(task_draws, "TRIES_PER_TASK", 2)
+    monkeypatch.setattr(task_draws, "known_intents", lambda environment, size, wanted: {"outside"})
     place = place_of(load_config("quickstart", ["domain.intents=[outside]"]))
     with pytest.raises(ConfigError, match="too seldom"):
         place.draw("train", 4, 0, 0)

@@ -20,9 +20,9 @@ from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
 from muarl.domains.tasks import Task
 from muarl.environments.configure import place_of, places_of
-from muarl.environments.draws import by_database
 from muarl.environments.place import Place
 from muarl.environments.play import play_in
+from muarl.environments.task_draws import by_database
 from muarl.observe.rundir import RunDirectory
 from muarl.rollouts.conversation import run_episode
 from muarl.types.chat import Message, ToolCall

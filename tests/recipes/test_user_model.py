@@ -15,7 +15,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
 from muarl.domains.tasks import Task
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.user_fidelity import pooled, report
 from muarl.recipes.user_model import user_samples
@@ -78,9 +78,9 @@ class Parrot:
         self.prompts: list[tuple[int, ...]] = []
         self.closed: list[str] = []
 
-    async def sample(self, prompt_ids: Any, params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(self, prompt_ids: Any, params: SamplingParams, *, session: str | None = None) -> Completion:
         self.prompts.append(tuple(prompt_ids))
-        return Sampled(self.ids, tuple(0.0 for _ in self.ids), "stop", 0)
+        return Completion(self.ids, tuple(0.0 for _ in self.ids), "stop", 0)
 
     def close_session(self, session: str) -> None:
         self.closed.append(session)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from loop_kit import small_tokenizer
 from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.records.conversation import LeftOut
+from muarl.records.conversation import LeftOutCounts
 from muarl.records.otel import SpanLog
 from muarl.records.reading import RecordReader
 from muarl.records.rows import PlacedRow
@@ -30,7 +30,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 def read(*exports: Any, lost: Counter[str] | None = None) -> list[dict[str, Any]]:
     path = Path("spans.jsonl")
     rows = [PlacedRow(value, f"{path}, line {n}", n, path) for n, value in enumerate(exports, 1)]
-    left_out = LeftOut(Counter() if lost is None else lost)
+    left_out = LeftOutCounts(Counter() if lost is None else lost)
     return [dict(one.value) for one in RecordReader(left_out).of_rows(rows)]
 
 
@@ -149,7 +149,7 @@ def test_exports_that_are_malformed_are_named() -> None:
     former = {"eventName": "gen_ai.user.message", "attributes": []}
     with pytest.raises(DataError, match="earlier form of the GenAI conventions; have the instrumentation"):
         read({"resourceLogs": [{"scopeLogs": [{"logRecords": [former]}]}]})
-    assert not list(SpanLog(LeftOut()).rest(0))
+    assert not list(SpanLog(LeftOutCounts()).rest(0))
 
 
 INSTRUMENTED = """

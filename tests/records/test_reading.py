@@ -14,7 +14,7 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.records import reading
 from muarl.records.atif import trajectory_of
 from muarl.records.chat import ChatConversation
-from muarl.records.conversation import Format, LeftOut
+from muarl.records.conversation import Format, LeftOutCounts
 from muarl.records.reading import read
 from muarl.records.rows import LineRules, PlacedRow, json_lines
 from muarl.types.chat import Message
@@ -108,7 +108,7 @@ class Tickets(Format):
 
 
 def test_a_package_brings_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, left_out = written(tmp_path, {"ticket": "7", "talk": ["hi"]}, CHAT), LeftOut()
+    file, left_out = written(tmp_path, {"ticket": "7", "talk": ["hi"]}, CHAT), LeftOutCounts()
     with pytest.raises(DataError, match="line 1: it lacks the field messages"):
         _ = [one.messages for one in read(file)]
     _bring(monkeypatch, Tickets)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from muarl.basics.errors import DataError
-from muarl.records.conversation import LeftOut
+from muarl.records.conversation import LeftOutCounts
 from muarl.records.reading import RecordReader
 from muarl.records.responses import chat_tools, messages_of
 from muarl.records.rows import PlacedRow
@@ -21,7 +21,7 @@ from support.logged import TOOL, Messages, chats, items_of, responses_of
 def read(*rows: Any, lost: Counter[str] | None = None) -> list[dict[str, Any]]:
     path = Path("log.jsonl")
     given = [PlacedRow(value, f"{path}, line {n}", n, path) for n, value in enumerate(rows, 1)]
-    left_out = LeftOut(Counter() if lost is None else lost)
+    left_out = LeftOutCounts(Counter() if lost is None else lost)
     return [dict(one.value) for one in RecordReader(left_out).of_rows(given)]
 
 
@@ -50,7 +50,7 @@ def test_instructions_tools_and_thoughts() -> None:
         said("system", "Be kind."), said("user", "Hi"), said("assistant", "Hello") | {"reasoning": "Say so."},
     ]  # fmt: skip
     assert found["tools"] == [TOOL]
-    assert str(LeftOut(lost)).endswith(": 1 tools of type web_search")
+    assert str(LeftOutCounts(lost)).endswith(": 1 tools of type web_search")
 
 
 def said(role: str, text: str) -> dict[str, Any]:

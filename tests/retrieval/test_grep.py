@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muarl.retrieval.documents import Document, Knowledge
-from muarl.retrieval.grep import GrepSearch, Matching
+from muarl.retrieval.grep import GrepSearch, MatchCounter
 from muarl.retrieval.search import SearchError
 from support.small_bank import bank, use
 
@@ -42,7 +42,7 @@ def test_what_is_found_is_what_re_finds(pattern, case_sensitive):
 
 @pytest.mark.parametrize("pattern", [r"(.*)*$x", "(a|a)*" * 4 + "c"])
 def test_a_pattern_that_backtracks_without_end_is_stopped(pattern):
-    matching = Matching(seconds=0.02)
+    matching = MatchCounter(seconds=0.02)
     try:
         with pytest.raises(SearchError, match=r"stopped after 0\.02 s: the pattern backtracks too much"):
             matching.counts("k", ["a" * 40], pattern, ignore_case=True)
@@ -59,7 +59,7 @@ def test_a_pattern_that_cannot_be_compiled_for_its_size_is_refused():
 
 
 def test_a_process_that_somebody_killed_is_started_again():
-    matching = Matching()
+    matching = MatchCounter()
     try:
         assert matching.counts("k", TEXTS, "fe+", ignore_case=False) == [2, 0, 0, 0]
         matching._process.kill()
@@ -72,7 +72,7 @@ def test_a_process_that_somebody_killed_is_started_again():
 
 def test_only_so_many_collections_are_kept(monkeypatch):
     monkeypatch.setattr("muarl.retrieval.grep.KEPT", 2)
-    matching = Matching()
+    matching = MatchCounter()
     try:
         for turn in range(2):
             for n in range(4):
@@ -83,7 +83,7 @@ def test_only_so_many_collections_are_kept(monkeypatch):
 
 
 def test_a_pattern_that_python_warns_of_leaves_the_terminal_alone(capfd):
-    matching = Matching()
+    matching = MatchCounter()
     try:
         assert matching.counts("k", ["a:"], "[[:alpha:]]", ignore_case=False) == [0]
     finally:
@@ -92,13 +92,13 @@ def test_a_pattern_that_python_warns_of_leaves_the_terminal_alone(capfd):
 
 
 def test_plain_words_need_no_process():
-    matching = Matching()
+    matching = MatchCounter()
     assert matching.counts("k", TEXTS, "FEE|card", ignore_case=True) == [2, 2, 0, 0] and matching._process is None
 
 
 @pytest.mark.parametrize(("pattern", "letter"), [("|" * 64, "x"), ("a|" * 32, "x"), ("a" * 63 + "b", "a")])
 def test_a_short_pattern_over_much_text_is_counted_where_it_can_be_stopped(pattern, letter):
-    matching = Matching(seconds=0.05)
+    matching = MatchCounter(seconds=0.05)
     try:
         with pytest.raises(SearchError, match="stopped"):
             matching.counts("k", [letter * 3_000_000], pattern, ignore_case=True)
@@ -107,7 +107,7 @@ def test_a_short_pattern_over_much_text_is_counted_where_it_can_be_stopped(patte
 
 
 def test_an_agent_is_told_that_its_pattern_was_too_much(monkeypatch):
-    hostile = Matching(seconds=0.02)
+    hostile = MatchCounter(seconds=0.02)
     monkeypatch.setattr("muarl.retrieval.grep.MATCHING", hostile)
     try:
         documents = [Document("d", "D", "a" * 40)]

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, OpenAI
 from loop_kit import RecordingSampler
 from muarl.basics.web.addresses import listen
 from muarl.chat_formats.qwen3 import Qwen3Format
-from muarl.inference.base import OnTokens, Sampled, Sampler, SamplingParams
+from muarl.inference.base import Completion, OnTokens, Sampler, SamplingParams
 from muarl_tools.serve_model.engine import ServedEngine
 from muarl_tools.serve_model.http import ChatServer
 from muarl_tools.serve_model.service import ChatService
@@ -28,12 +28,14 @@ class TellingSampler(RecordingSampler):
         self.step, self.pause = step, pause
         self.cancelled = self.running = self.most = 0
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         return await self.stream(prompt_ids, params, lambda ids, logprobs: None, session=session)
 
     async def stream(
         self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
-    ) -> Sampled:
+    ) -> Completion:
         self.running += 1
         self.most = max(self.most, self.running)
         try:

@@ -16,7 +16,7 @@ from typing import Any
 from safetensors import safe_open
 
 from muarl.basics.errors import CheckpointError, ConfigError
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.requests import EngineStats
 
 SLOW, CRASH, HANG, REFUSE = 9001, 9002, 9003, 9004
@@ -34,7 +34,7 @@ class FakeCore:
         self.value = 0.0
         self.adapter = b""
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Sampled:
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams) -> Completion:
         self.stats.requests += 1
         if prompt_ids[-1] == REFUSE:
             raise ConfigError("max_tokens: too many")
@@ -48,7 +48,7 @@ class FakeCore:
             except asyncio.CancelledError:
                 self.stats.evictions += 1
                 raise
-        return Sampled((os.getpid(), len(self.adapter)), (-self.value, -0.5), "stop", self.version)
+        return Completion((os.getpid(), len(self.adapter)), (-self.value, -0.5), "stop", self.version)
 
     async def load(self, paths: Sequence[str], version: int) -> None:
         names: list[str] = []

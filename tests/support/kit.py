@@ -21,12 +21,12 @@ from muarl.domains.tooling import tool
 from muarl.environments.environment import Environment
 from muarl.environments.registry import find
 from muarl.kit import (
-    Described,
     Fact,
     Identity,
     Intent,
     Maker,
     Plan,
+    RecordDescription,
     Service,
     Slot,
     environment,
@@ -237,7 +237,7 @@ LOAN = Slot(
     ask="Which loan is it?",
     phrase="loan {}",
     draw=own("loans", "loan_id", mark="title"),
-    described=Described(
+    described=RecordDescription(
         kind=names(TITLES),
         match="title",
         id="loan_id",

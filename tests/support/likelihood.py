@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from muarl.inference.base import Sampled
+from muarl.inference.base import Completion
 
 
 def scores(model: Any, prompt: Sequence[int], ids: Sequence[int], temperature: float = 1.0) -> torch.Tensor:
@@ -17,13 +17,13 @@ def scores(model: Any, prompt: Sequence[int], ids: Sequence[int], temperature: f
     return torch.log_softmax(logits.float() / temperature, -1)
 
 
-def gap(model: Any, prompt: Sequence[int], sampled: Sampled, temperature: float = 1.0) -> float:
+def gap(model: Any, prompt: Sequence[int], sampled: Completion, temperature: float = 1.0) -> float:
     """The largest difference between the completion's log-probabilities and the model's, in nats."""
     ids = torch.tensor(sampled.ids)[:, None]
     own = scores(model, prompt, sampled.ids, temperature).gather(1, ids)[:, 0]
     return float((own - torch.tensor(sampled.logprobs)).abs().max())
 
 
-def is_greedy(model: Any, prompt: Sequence[int], sampled: Sampled) -> bool:
+def is_greedy(model: Any, prompt: Sequence[int], sampled: Completion) -> bool:
     """Whether each of the completion's tokens is the model's most likely one."""
     return scores(model, prompt, sampled.ids).argmax(-1).tolist() == list(sampled.ids)

@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 import muarl
 from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import RulesOfRuns
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
 from muarl.types.chat import GREETING, Message, ToolCall

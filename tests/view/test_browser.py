@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muarl.environments.audit_rules import RulesOfRuns
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl.observe.rundir import RunDirectory
 from muarl_tools.view.export import write_pages
 from muarl_tools.view.layout import episode_at, pair_at

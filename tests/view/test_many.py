@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from muarl.environments.audit_rules import RulesOfRuns
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl_tools.view.layout import ServerLinks
 from muarl_tools.view.queries import PAGE, Filter, episodes
 from muarl_tools.view.routes import page_of

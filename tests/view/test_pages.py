@@ -16,11 +16,11 @@ import pytest
 
 from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import RulesOfRuns
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl.environments.registry import find
 from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import this_process
-from muarl.rewards.state_changes import CannotReplay, Replayed
+from muarl.rewards.state_changes import CannotReplay, ReplayOutcome
 from muarl_tools.view.layout import ServerLinks
 from muarl_tools.view.routes import page_of
 from muarl_tools.view.rows import key_text
@@ -147,7 +147,7 @@ def test_an_episode_is_read_with_what_it_changed(library: Library) -> None:
     solved = next(e for e in found(library, stage="after", result="solved"))
     page = look(library, "runs", "mine", "episodes", key_text(solved.key))
     told = library.runs[0].told(solved.key)
-    assert told is not None and isinstance(told.replay, Replayed)
+    assert told is not None and isinstance(told.replay, ReplayOutcome)
     assert told.replay.differing == 0 and told.replay.wrong == () and told.replay.total
     assert page.shown.count("Changed") == len(told.replay.calls) > 0
     for change in told.replay.total:
@@ -163,7 +163,7 @@ def test_an_episode_is_read_with_what_it_changed(library: Library) -> None:
     failed = next(e for e in found(library, stage="after", result="failed"))
     page = look(library, "runs", "mine", "episodes", key_text(failed.key))
     told = library.runs[0].told(failed.key)
-    assert told is not None and isinstance(told.replay, Replayed) and told.replay.wrong
+    assert told is not None and isinstance(told.replay, ReplayOutcome) and told.replay.wrong
     assert "Expected vs. actual" in page.shown and told.replay.wrong[0].record in page.shown
 
 

@@ -8,7 +8,7 @@ from muarl.audit.findings import Finding
 from muarl.audit.transcript import AuditedCall, Transcript
 from muarl.audit.values import leaves, names
 from muarl.basics.patterns import search
-from muarl.domains.auditing import Asked, Obligation, spelled_out
+from muarl.domains.auditing import Obligation, UserQuestion, spelled_out
 from muarl.rewards.checks import said
 from muarl.types.chat import Message
 from muarl.types.episode import StopReason
@@ -29,7 +29,7 @@ def find(transcript: Transcript) -> Iterator[Finding]:
         yield Finding("communication", "false-statement", "violation", index, f"{wrong[:1].upper()}{wrong[1:]}.")
 
 
-def unanswered(transcript: Transcript) -> Iterator[Asked]:
+def unanswered(transcript: Transcript) -> Iterator[UserQuestion]:
     """What the user asked, as the task has it, and was not told. A conversation that a limit cut, or that was handed
     over, owes nothing more."""
     asks, task, stop = transcript.rules.asks, transcript.task, transcript.episode.stop

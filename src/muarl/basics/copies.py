@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Self, TypeVar
 
+from muarl import moved
 from muarl.basics.errors import ConfigError
 
 
-class Shared:
+class SharedInCopies:
     """Base of what never changes, or serves many: a deep copy of what holds it holds the same object."""
 
     __slots__ = ()
@@ -27,8 +28,8 @@ def shared(*things: object) -> dict[int, Any]:
 
 
 def copied(what: str, thing: T, memo: dict[int, Any]) -> T:
-    """A deep copy that holds the same objects where they are of a class that is ``Shared``, or in ``memo``, which says
-    by identity what has been copied to what.
+    """A deep copy that holds the same objects where they are ``SharedInCopies`` by their class, or in ``memo``, which
+    says by identity what has been copied to what.
 
     ConfigError, which says what ``what`` is and why, for what cannot be copied: a lock, a process, a connection.
     """
@@ -39,5 +40,8 @@ def copied(what: str, thing: T, memo: dict[int, Any]) -> T:
     except Exception as problem:
         raise ConfigError(
             f"{what} cannot be copied: {problem}. Let the class of what it holds say what a copy of it is, by a method "
-            "__deepcopy__, or inherit from muarl.basics.copies.Shared"
+            "__deepcopy__, or inherit from muarl.basics.copies.SharedInCopies"
         ) from problem
+
+
+moved.keep_old_names(__name__)

@@ -100,15 +100,15 @@ def settings_argument(example: str) -> Any:
     )
 
 
-class Named(str):
+class ExplicitConfig(str):
     """A configuration that a person named, rather than the command's default."""
 
 
 def named(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> str | None:
-    """The option's value; a ``Named`` one where a person said it."""
+    """The option's value; an ``ExplicitConfig`` one where a person said it."""
     source = context.get_parameter_source(parameter.name or "")
     said = value is not None and source is not None and source.name in ("COMMANDLINE", "PROMPT")
-    return Named(value) if said else value
+    return ExplicitConfig(value) if said else value
 
 
 Overrides = Annotated[list[str] | None, settings_argument("rl.steps=10 rl.lr=1e-4")]
@@ -170,7 +170,7 @@ class RunArguments:
     """What a command line says of a run."""
 
     config: str
-    """A preset or a file; a ``Named`` one if a person said so."""
+    """A preset or a file; an ``ExplicitConfig`` one if a person said so."""
 
     overrides: Sequence[str] = ()
     """KEY=VALUE settings."""

@@ -15,7 +15,7 @@ import typer
 from muarl.cli import options
 from muarl.cli.asked import UNTRAINED, only_asked
 from muarl.cli.environment_approval import approve_from_file
-from muarl.cli.options import RUN, Named, RunArguments, as_overrides, given, option
+from muarl.cli.options import RUN, ExplicitConfig, RunArguments, as_overrides, given, option
 from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def train(
         run, step = recorded_run(replay)
         if run is not None:
             own = given(
-                {**locals(), "config": config if isinstance(config, Named) else str(run / "config.yaml")}, halves
+                {**locals(), "config": config if isinstance(config, ExplicitConfig) else str(run / "config.yaml")},
+                halves,
             )
             name = f"{run.absolute().name}-replay" + (f"-{step}" if step else "")
             run_recipe(
@@ -236,14 +237,14 @@ def run_recipe(recipe: str, given: RunArguments) -> None:
     Ctrl-C and SIGTERM stop the recipe where it can be resumed."""
     from muarl.basics.errors import ConfigError
     from muarl.config.load import given_value, load_config
-    from muarl.runs.changes import check_folder
+    from muarl.runs.config_changes import check_folder
     from muarl.runs.own_code import approve_remembered
 
     resume, settings, source = given.resume, given.settings, given.config
     if given.assume and not given.dry_run:
         raise ConfigError("--assume: applies only to a dry run; add --dry-run")
     if resume is not None:
-        if isinstance(source, Named):
+        if isinstance(source, ExplicitConfig):
             raise ConfigError(
                 f"--config: a resumed run has its own configuration ({resume / 'config.yaml'}); remove --config"
             )
@@ -252,7 +253,7 @@ def run_recipe(recipe: str, given: RunArguments) -> None:
         source = str(resume / "config.yaml")
     overrides = [*given.overrides, *as_overrides(settings)]
     resolved = load_config(source, overrides)
-    if isinstance(source, Named):
+    if isinstance(source, ExplicitConfig):
         approve_from_file(resolved, source)
     if resume is not None:
         approve_remembered(resolved.environments, resume)
@@ -277,7 +278,7 @@ def _run_resolved(
     from muarl.basics.errors import ConfigError
     from muarl.basics.stopping import stop_signals
     from muarl.config.load import dump_config
-    from muarl.runs.changes import check_place, check_resume
+    from muarl.runs.config_changes import check_place, check_resume
 
     if resolved.model.dtype == "auto":
         from muarl.backends.number_formats import settled

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from muarl import moved
 from muarl.basics.errors import ConfigError
 from muarl.basics.patterns import matches, problem_of
 from muarl.basics.untrusted import parse_json
@@ -166,7 +167,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Asked:
+class UserQuestion:
     """Something that a user has asked."""
 
     about: str
@@ -175,7 +176,7 @@ class Asked:
     """What the agent's words must hold."""
 
 
-Asks = Callable[["Task", Sequence[str]], Iterable[Asked]]
+Asks = Callable[["Task", Sequence[str]], Iterable[UserQuestion]]
 """Of a task and all messages of its user to the agent: what the user has asked, and must be told. It may raise as
 ``Forbids`` may."""
 
@@ -271,3 +272,6 @@ def guessed_kind(name: str) -> str:
     if _GENERIC.match(name):
         return "generic"
     return "read" if _READS.match(name) else "write"
+
+
+moved.keep_old_names(__name__)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+from muarl import moved
 from muarl.domains.base import Domain
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
@@ -139,7 +140,7 @@ class RuleTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckReport:
     """What a check has found."""
 
     measured: str
@@ -198,7 +199,7 @@ class Check:
     """A word or two with dashes."""
     about: str
     """What holds if it passes, in one line."""
-    look: Callable[[Any], Checked]
+    look: Callable[[Any], CheckReport]
     """Finds the problems; raises NotChecked where it cannot look."""
 
 
@@ -227,3 +228,6 @@ def of_tool(domain: Domain, name: str) -> str:
 def for_each(problems: Iterable[Problem | None]) -> tuple[Problem, ...]:
     """The problems among what was found."""
     return tuple(problem for problem in problems if problem is not None)
+
+
+moved.keep_old_names(__name__)

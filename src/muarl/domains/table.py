@@ -9,7 +9,7 @@ from muarl.domains.frozen import _DELETED, _MISSING, thaw
 from muarl.domains.overlay import LazyTable, has_fields, matching
 
 
-class Holding(Protocol):
+class RecordLayers(Protocol):
     """What a table needs of its view: the shared base, and the records that the world holds itself."""
 
     _base: Any
@@ -22,7 +22,7 @@ class Table(MutableMapping[str, Any]):
 
     __slots__ = ("_name", "_originals", "_view")
 
-    def __init__(self, view: Holding, name: str) -> None:
+    def __init__(self, view: RecordLayers, name: str) -> None:
         self._view, self._name = view, name
         self._originals = view._base.tables[name]
 

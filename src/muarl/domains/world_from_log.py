@@ -41,7 +41,7 @@ class Observer:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCall:
     """A call with its answer."""
 
     message: int
@@ -78,7 +78,7 @@ class Assembly:
         return tables
 
 
-def answered_calls(messages: Sequence[Message]) -> Iterator[Answered]:
+def answered_calls(messages: Sequence[Message]) -> Iterator[AnsweredCall]:
     """The calls of both sides that were answered, in order. Logs mark errors by their text alone ("Error...")."""
     for index, message in enumerate(messages):
         if not message.tool_calls:
@@ -96,10 +96,12 @@ def answered_calls(messages: Sequence[Message]) -> Iterator[Answered]:
                 answer = answers[number]
             if answer is not None:
                 text = answer.content or ""
-                yield Answered(index, call, text, answer.error or call.invalid is not None or text.startswith("Error"))
+                yield AnsweredCall(
+                    index, call, text, answer.error or call.invalid is not None or text.startswith("Error")
+                )
 
 
-def assemble(observer: Observer, calls: Iterable[Answered], kind_of: Callable[[str], str]) -> Assembly:
+def assemble(observer: Observer, calls: Iterable[AnsweredCall], kind_of: Callable[[str], str]) -> Assembly:
     """Records as they were before the first write to them, from what was seen. What was seen first counts. A record may
     have been written to if a write or its answer names it."""
     assembly = Assembly({name: {} for name in observer.tables})
@@ -168,7 +170,7 @@ def parsed(text: str) -> Any:
         return text
 
 
-def differences(world: World, calls: Iterable[Answered]) -> list[tuple[Answered, str]]:
+def differences(world: World, calls: Iterable[AnsweredCall]) -> list[tuple[AnsweredCall, str]]:
     """Run the calls in a fresh world; those that answer otherwise than then, each with what they answer now.
 
     Errors count as equal whatever they say, since the live system has its own words for them, and lists of the same in

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from muarl.accounts.budgets import count
-from muarl.basics.copies import Shared
+from muarl.basics.copies import SharedInCopies
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.keys import host_of, is_meant_for, is_named, read_secret
 from muarl.basics.untrusted import parse_json
@@ -43,7 +43,7 @@ NOBODY = 2
 """How often an address at which nobody listens is asked before a run begins."""
 
 
-class Endpoint(Shared):
+class Endpoint(SharedInCopies):
     """A model behind an OpenAI-compatible server. One object serves all episodes of a run, in one event loop at a time;
     whoever opened it closes it (``async with``, or ``aclose``).
 

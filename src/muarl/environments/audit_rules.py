@@ -14,9 +14,9 @@ from muarl.domains.auditing import UNDECLARED, AuditRules
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl.environments.recorded import of_person, unavailable, usable
+from muarl.environments.recorded_episodes import of_person, unavailable, usable
 from muarl.environments.registry import built_in, by_domain, environment_of, find, names
-from muarl.rewards.state_changes import Replayed
+from muarl.rewards.state_changes import ReplayOutcome
 from muarl.types.episode import Episode
 
 TELLING = 3
@@ -87,7 +87,7 @@ class RulesOfRuns:
         """The rules of the domains that a run's configuration names, as far as they are at hand."""
         return [_declared(environment) for environment in usable(config)] or [UNDECLARED]
 
-    def of_episode(self, config: Mapping[str, Any], episode: Episode, replayed: Replayed | None) -> AuditRules:
+    def of_episode(self, config: Mapping[str, Any], episode: Episode, replayed: ReplayOutcome | None) -> AuditRules:
         """The rules for an episode, which may have been run again."""
         if replayed is None:
             return rules_recorded(config, episode).rules

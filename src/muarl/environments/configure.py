@@ -16,12 +16,12 @@ from muarl.config.rollout import RetrievalConfig
 from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.config.world import FaultsConfig
 from muarl.domains.faults.rates import FaultRates
-from muarl.environments.draws import by_database, draw_of, made_again, with_red_team
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place, RewardTerms
 from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched
+from muarl.environments.task_draws import by_database, draw_of, made_again, with_red_team
 from muarl.rewards.judge import Judge, make_judge
 from muarl.rollouts.rules import Limits
 from muarl.types.chat import ToolSpec

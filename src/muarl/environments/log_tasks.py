@@ -21,7 +21,7 @@ from muarl.domains.frozen import canonical
 from muarl.domains.gold import run_gold
 from muarl.domains.tasks import Action, Task
 from muarl.domains.world_from_log import (
-    Answered,
+    AnsweredCall,
     Observer,
     Tables,
     answered_calls,
@@ -42,7 +42,7 @@ CHANGED_NOTHING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedLog:
     """A conversation that no task can be made of, and why."""
 
     source: str
@@ -60,7 +60,7 @@ def task_of(
     others: Tables | None = None,
     transfer_tools: Collection[str] = (),
     caller: str = "customer",
-) -> FiledTask | Dropped:
+) -> FiledTask | DroppedLog:
     """The task that a logged conversation sets.
 
     ``domain``: the tools that it is played with, ``domain_name``: its name in tasks. ``database``: the state before the
@@ -72,7 +72,7 @@ def task_of(
     """
     lines = customer_lines(messages)
     if not lines:
-        return Dropped(source, f"no {caller} speaks in it")
+        return DroppedLog(source, f"no {caller} speaks in it")
     calls = list(answered_calls(messages))
     unknown = sorted({a.call.name for a in calls} - {*domain.tool_names("assistant"), *domain.tool_names("user")})
     notes = [f"tools that {domain_name} does not have: {', '.join(unknown)}"] if unknown else []
@@ -98,11 +98,11 @@ def task_of(
     try:
         made = _rebuilt(task, calls, domain, database, observer, others)
     except (DataError, KeyError, TypeError, ValueError) as problem:
-        return Dropped(source, f"{NOT_REBUILT}: {problem}")
+        return DroppedLog(source, f"{NOT_REBUILT}: {problem}")
     if made is None:
-        return Dropped(source, "its answers show no records: give the state before it with --database")
+        return DroppedLog(source, "its answers show no records: give the state before it with --database")
     if made.lacking:
-        return Dropped(source, f"{NOT_REBUILT}: {made.lacking}")
+        return DroppedLog(source, f"{NOT_REBUILT}: {made.lacking}")
     notes += [f"{t} {k} was first seen after a change, and may have been otherwise before" for t, k in made.late]
     notes += [*made.notes, *made.differing, *_doubts(messages, domain, calls, transfer_tools, caller)]
     unreachable = run_gold(domain.world(made.task), made.task)
@@ -174,7 +174,7 @@ class _Rebuilt:
 
 def _rebuilt(
     task: Task,
-    calls: Sequence[Answered],
+    calls: Sequence[AnsweredCall],
     domain: Domain,
     database: Database | None,
     observer: Observer | None,
@@ -195,7 +195,7 @@ def _rebuilt(
     return replace(wide, notes=("its world has records that other conversations of the log have shown",))
 
 
-def _checked(made: _Rebuilt, calls: Sequence[Answered], domain: Domain) -> _Rebuilt:
+def _checked(made: _Rebuilt, calls: Sequence[AnsweredCall], domain: Domain) -> _Rebuilt:
     """With what cannot be done in it. Records that were first shown after a change are left out if all answers stay the
     same without them: then a change has made them."""
     if made.late and made.task.database is not None:
@@ -209,7 +209,7 @@ def _checked(made: _Rebuilt, calls: Sequence[Answered], domain: Domain) -> _Rebu
 
 
 def _world(
-    calls: Sequence[Answered],
+    calls: Sequence[AnsweredCall],
     domain: Domain,
     database: Database | None,
     observer: Observer | None,
@@ -232,7 +232,7 @@ def _world(
 
 
 def _tried(
-    task: Task, calls: Sequence[Answered], domain: Domain, world: Database | None, late: list[tuple[str, str]]
+    task: Task, calls: Sequence[AnsweredCall], domain: Domain, world: Database | None, late: list[tuple[str, str]]
 ) -> _Rebuilt | None:
     if world is None:
         return None
@@ -240,7 +240,7 @@ def _tried(
     return _Rebuilt(placed, late, _differing(domain, placed, calls))
 
 
-def _lacking(domain: Domain, made: _Rebuilt, calls: Sequence[Answered]) -> str:
+def _lacking(domain: Domain, made: _Rebuilt, calls: Sequence[AnsweredCall]) -> str:
     """The first of the agent's changes that cannot be made in a world as it was made then, and why; empty if all can.
     A record that was first shown when it had been changed tells nothing of how it was."""
     ours = _known(domain, calls)
@@ -255,7 +255,7 @@ def _lacking(domain: Domain, made: _Rebuilt, calls: Sequence[Answered]) -> str:
     return unreachable[0].what if unreachable else _changed_late(domain, made, [a for a in ours if id(a) in done])
 
 
-def _changed_late(domain: Domain, made: _Rebuilt, writes: Sequence[Answered]) -> str:
+def _changed_late(domain: Domain, made: _Rebuilt, writes: Sequence[AnsweredCall]) -> str:
     """Of records that were first shown after writes: one that a write changes, or may have changed, since one of them
     changes nothing in this world; empty if there is none."""
     world = domain.world(made.task)
@@ -276,13 +276,13 @@ def _records(world: World, of: Iterable[tuple[str, str]]) -> list[str]:
     return [canonical(view[table].peek(key)) if key in view[table] else "" for table, key in of]
 
 
-def _known(domain: Domain, calls: Sequence[Answered]) -> list[Answered]:
+def _known(domain: Domain, calls: Sequence[AnsweredCall]) -> list[AnsweredCall]:
     """The calls of tools that a domain has."""
     names = {*domain.tool_names("assistant"), *domain.tool_names("user")}
     return [a for a in calls if a.call.name in names]
 
 
-def _differing(domain: Domain, task: Task, calls: Sequence[Answered]) -> list[str]:
+def _differing(domain: Domain, task: Task, calls: Sequence[AnsweredCall]) -> list[str]:
     """Where the conversation would have gone otherwise in the task's world."""
     return [
         f"message {answered.message}: {answered.call.name} answered {_short(answered.result)} then, and in this task's "
@@ -298,7 +298,7 @@ def _short(text: str) -> str:
 def _doubts(
     messages: Sequence[Message],
     domain: Domain,
-    calls: Sequence[Answered],
+    calls: Sequence[AnsweredCall],
     transfer_tools: Collection[str],
     caller: str,
 ) -> list[str]:

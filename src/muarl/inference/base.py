@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from muarl import moved
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,8 +40,8 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """One completion."""
+class Completion:
+    """What a sampler has generated for one prompt."""
 
     ids: tuple[int, ...]
     """The sampled ids, the stop id included."""
@@ -64,7 +66,7 @@ class Sampler(Protocol):
 
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
-    ) -> Sampled: ...
+    ) -> Completion: ...
 
     def close_session(self, session: str) -> None: ...
 
@@ -75,7 +77,7 @@ class StreamingSampler(Sampler, Protocol):
 
     async def stream(
         self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
-    ) -> Sampled:
+    ) -> Completion:
         """As ``sample``, and ``on_tokens`` is told of all the ids, in order, each once, before the completion is
         returned.
 
@@ -121,3 +123,9 @@ class SleepingSampler(PolicySampler, Protocol):
         """Give back what weights, cache and recorded steps take, until ``update``, which wakes it. Nothing is being
         generated meanwhile. Safe to call again."""
         ...
+
+
+moved.keep_old_names(__name__)
+
+
+moved.keep_old_names(__name__)

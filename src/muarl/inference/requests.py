@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.inference.base import OnTokens, Sampled, SamplingParams
+from muarl.inference.base import Completion, OnTokens, SamplingParams
 from muarl.inference.slots import Ids
 
 
@@ -43,7 +43,7 @@ class SampleRequest:
     params: SamplingParams
     seed: int
     session: str | None
-    future: asyncio.Future[Sampled]
+    future: asyncio.Future[Completion]
     slot: int = -1
     start: int = 0
     on_tokens: OnTokens | None = None

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.inference import sampling
-from muarl.inference.base import FinishReason, OnTokens, Sampled, SamplingParams, Weights
+from muarl.inference.base import Completion, FinishReason, OnTokens, SamplingParams, Weights
 from muarl.inference.decode_state import DecodeState
 from muarl.inference.fixed_steps import FixedSteps, StepKind, resolved
 from muarl.inference.requests import EngineStats, SampleRequest, checked, next_chunk
@@ -101,7 +101,9 @@ class TorchEngine:
 
     # ---- what callers use
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         """Sample one completion; see ``Sampler``.
 
         ConfigError for a request that can never be served, InfrastructureError (boundary "agent") if the engine fails
@@ -111,7 +113,7 @@ class TorchEngine:
 
     async def stream(
         self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
-    ) -> Sampled:
+    ) -> Completion:
         """As ``sample``, and ``on_tokens`` is told of ids as they come; see ``StreamingSampler``."""
         self._streams += 1
         try:
@@ -121,7 +123,7 @@ class TorchEngine:
 
     async def _ask(
         self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, on_tokens: OnTokens | None
-    ) -> Sampled:
+    ) -> Completion:
         prompt = checked(prompt_ids, params, vocab=self._vocab, max_context=self.max_context)
         loop = asyncio.get_running_loop()
         seed = int(self._random.integers(1 << 63)) if params.seed is None else params.seed
@@ -399,4 +401,4 @@ class TorchEngine:
             if not request.future.done():
                 self._away += 1
                 reason: FinishReason = "stop" if ids[-1] in request.params.stop_ids else "length"
-                request.future.set_result(Sampled(tuple(ids), tuple(logprobs), reason, self.version))
+                request.future.set_result(Completion(tuple(ids), tuple(logprobs), reason, self.version))

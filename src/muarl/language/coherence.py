@@ -112,7 +112,7 @@ def _on_end(words: Sequence[str], longest: int = 6, least: int = 12) -> str | No
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsedWords:
     """What was said before: words, and those that stood side by side."""
 
     words: frozenset[str]
@@ -120,10 +120,10 @@ class Used:
 
 
 @lru_cache(maxsize=512)
-def used_in(text: str) -> Used:
+def used_in(text: str) -> UsedWords:
     """The words of a text, and its pairs of words."""
     words = [w.lower() for w in tokens(text)]
-    return Used(frozenset(words), frozenset(pairwise(words)))
+    return UsedWords(frozenset(words), frozenset(pairwise(words)))
 
 
 def tokens(text: str) -> list[str]:
@@ -165,7 +165,7 @@ def _written_out(word: str) -> tuple[str, ...]:
     return tuple(_SHORT.sub(lambda m: _LONG[m[0].lower()], plain).split())
 
 
-def evidence(text: str, before: Iterable[Used] = ()) -> float:
+def evidence(text: str, before: Iterable[UsedWords] = ()) -> float:
     """How much speaks for a text being English (above 0) or words without order or sense (below), in nats; 0 where it
     is short or in another language. ``before``: what was said before it, or stands in what its writer was told.
 

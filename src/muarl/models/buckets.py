@@ -20,7 +20,7 @@ from torch import Tensor
 ALIGN = 64
 """Every tensor of a bucket begins at a multiple of this many bytes, so that it can be read where it lies."""
 
-Named = tuple[str, Tensor]
+NamedTensor = tuple[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Bucket:
     data: Tensor
 
     @classmethod
-    def of(cls, tensors: Sequence[Named]) -> Bucket:
+    def of(cls, tensors: Sequence[NamedTensor]) -> Bucket:
         """A copy of these tensors, on the device of the first."""
         entries = layout(tensors)
         like = tensors[0][1] if tensors else torch.empty(0)
@@ -63,7 +63,7 @@ class Bucket:
         """The entries as JSON values."""
         return [astuple(entry) for entry in self.entries]
 
-    def tensors(self) -> Iterator[Named]:
+    def tensors(self) -> Iterator[NamedTensor]:
         """The tensors, read where they lie."""
         for entry in self.entries:
             dtype: Any = getattr(torch, entry.dtype)
@@ -97,7 +97,7 @@ class SharedWeights:
         self.bucket = Bucket(empty.entries, torch.frombuffer(memory, dtype=torch.uint8))
 
     @classmethod
-    def like(cls, named: Iterable[Named]) -> SharedWeights:
+    def like(cls, named: Iterable[NamedTensor]) -> SharedWeights:
         """New memory with room for these tensors, and a copy of them in it. OSError if there is too little memory."""
         tensors = list(named)
         empty = Bucket(layout(tensors), torch.empty(0))
@@ -116,7 +116,7 @@ class SharedWeights:
         """The tensors by name, where they lie."""
         return dict(self.bucket.tensors())
 
-    def write(self, named: Iterable[Named]) -> None:
+    def write(self, named: Iterable[NamedTensor]) -> None:
         """Copy the same tensors with new values. ValueError for others."""
         own = self.tensors
         with torch.no_grad():
@@ -132,16 +132,16 @@ class SharedWeights:
             self.descriptor = -1
 
 
-def buckets(weights: Iterable[Named], size: int) -> Iterator[Bucket]:
+def buckets(weights: Iterable[NamedTensor], size: int) -> Iterator[Bucket]:
     """Tensors in buckets of at most ``size`` bytes, or of one tensor that is larger."""
     for part in parts(weights, size, ALIGN):
         yield Bucket.of(part)
 
 
-def parts(weights: Iterable[Named], size: int, align: int = 1) -> Iterator[list[Named]]:
+def parts(weights: Iterable[NamedTensor], size: int, align: int = 1) -> Iterator[list[NamedTensor]]:
     """Tensors in order, at most ``size`` bytes together, or one that is larger. ``align``: each begins at a multiple of
     so many bytes."""
-    held: list[Named] = []
+    held: list[NamedTensor] = []
     end = 0
     for name, tensor in weights:
         more = tensor.numel() * tensor.element_size()
@@ -154,7 +154,7 @@ def parts(weights: Iterable[Named], size: int, align: int = 1) -> Iterator[list[
         yield held
 
 
-def layout(tensors: Iterable[Named]) -> tuple[Entry, ...]:
+def layout(tensors: Iterable[NamedTensor]) -> tuple[Entry, ...]:
     """Where each tensor lies when they are put one behind the other."""
     entries, end = [], 0
     for name, tensor in tensors:

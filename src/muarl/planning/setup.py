@@ -14,7 +14,7 @@ from muarl.config.stages import SftConfig
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.memory import LearnerSetup, Reference, ServerSetup, cached_tokens
 from muarl.planning.models import PROJECTIONS, ModelShape
-from muarl.planning.speed import Serving
+from muarl.planning.speed import ServingSetup
 
 BYTES = {"float32": 4, "bfloat16": 2}
 AHEAD = {"synchronous": 1.0, "one_step_off": 2.0}
@@ -64,12 +64,12 @@ class Deployment:
     def nodes(self, gpus_per_node: int) -> int:
         return -(-self.gpus // gpus_per_node)
 
-    def serving(self, shape: ModelShape, a: Assumptions) -> Serving:
+    def serving(self, shape: ModelShape, a: Assumptions) -> ServingSetup:
         """The samplers as ``speed`` wants them."""
         if self.server is None:
-            return Serving(1, 1, self.slots, float(self.slots * self.positions), self.engine_bytes)
+            return ServingSetup(1, 1, self.slots, float(self.slots * self.positions), self.engine_bytes)
         held = float(cached_tokens(shape, self.server, a.device.memory))
-        return Serving(self.engines, self.server.gpus, self.sequences, held, self.server.element_bytes)
+        return ServingSetup(self.engines, self.server.gpus, self.sequences, held, self.server.element_bytes)
 
 
 def _playing(compute: Compute, on_gpu: bool) -> int:

@@ -96,8 +96,8 @@ def offload_seconds(shape: ModelShape, setup: LearnerSetup, rounds: float, a: As
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """Samplers."""
+class ServingSetup:
+    """The samplers that a plan reckons with: how many, and how much each can hold."""
 
     engines: int
     gpus: int
@@ -109,7 +109,7 @@ class Serving:
     element_bytes: int = 2
 
 
-def decode_seconds(shape: ModelShape, serving: Serving, running: float, context: float, a: Assumptions) -> float:
+def decode_seconds(shape: ModelShape, serving: ServingSetup, running: float, context: float, a: Assumptions) -> float:
     """Seconds for one token of each of ``running`` sequences with that much context: reading the weights (of a mixture
     the experts that are hit) and the caches from memory, or computing, whichever takes longer, and the overhead."""
     weights = shape.read_parameters(running) * serving.element_bytes
@@ -135,7 +135,7 @@ class Rollouts:
     """Share of an episode's time in which the sampler works on it."""
 
 
-def rollouts(shape: ModelShape, serving: Serving, episodes: float, a: Assumptions) -> Rollouts:
+def rollouts(shape: ModelShape, serving: ServingSetup, episodes: float, a: Assumptions) -> Rollouts:
     """Steady play of ``episodes`` conversations at once.
 
     An episode alternates between the sampler and waiting (user, tools). How many an engine decodes at once depends on

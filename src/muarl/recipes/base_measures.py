@@ -15,7 +15,7 @@ from muarl.learning.packing import Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class PredictionStats:
     """How the agents' tokens of some conversations were predicted."""
 
     tokens: int = 0
@@ -27,8 +27,8 @@ class Predicted:
     right: int = 0
     """Of how many of ``ids`` the value was the most likely token."""
 
-    def __add__(self, other: Predicted) -> Predicted:
-        return Predicted(
+    def __add__(self, other: PredictionStats) -> PredictionStats:
+        return PredictionStats(
             self.tokens + other.tokens, self.nll + other.nll, self.ids + other.ids, self.right + other.right
         )
 
@@ -41,12 +41,12 @@ class Predicted:
 
 
 @torch.no_grad()
-def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collection[int]) -> Predicted:
+def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collection[int]) -> PredictionStats:
     """How a model predicts the agents' tokens (weight 1) of conversations. ``values``: the ids of tokens that are
     values of the world."""
     value_mask = torch.zeros(cast(Any, model.config).vocab_size, dtype=torch.bool)
     value_mask[list(values)] = True
-    total = Predicted()
+    total = PredictionStats()
     device = model.device
     for sample in samples:
         ids = torch.tensor([list(sample.ids)], device=device)
@@ -56,13 +56,13 @@ def predicted(model: PreTrainedModel, samples: Sequence[Sample], values: Collect
         nll = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
         value = value_mask[targets]
         right = (logits.argmax(-1) == targets) & value
-        total += Predicted(len(targets), float(nll), int(value.sum()), int(right.sum()))
+        total += PredictionStats(len(targets), float(nll), int(value.sum()), int(right.sum()))
     return total
 
 
-def measures(by_domain: Mapping[str, Predicted]) -> dict[str, Any]:
+def measures(by_domain: Mapping[str, PredictionStats]) -> dict[str, Any]:
     """The figures of all domains together, and of each under ``by_domain`` where there are several."""
-    whole: dict[str, Any] = sum(by_domain.values(), Predicted()).to_json()
+    whole: dict[str, Any] = sum(by_domain.values(), PredictionStats()).to_json()
     return whole | (
         {"by_domain": {name: one.to_json() for name, one in by_domain.items()}} if len(by_domain) > 1 else {}
     )

@@ -38,7 +38,7 @@ from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.auditing import FILE
 from muarl.recipes.evaluation.measuring import conversations_text, play_all
-from muarl.rewards.traps import Sprung, sprung, traps_of
+from muarl.rewards.traps import SprungTrap, sprung, traps_of
 from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rules import Rules
 from muarl.runs.context import open_context, prepare, tell_domain
@@ -226,7 +226,7 @@ def trap_findings(episode: Episode) -> tuple[Finding, ...]:
     return tuple(Finding("policy", TRAP, "violation", s.message, _told(s), s.call.name) for s in sprung_traps)
 
 
-def _told(caught: Sprung) -> str:
+def _told(caught: SprungTrap) -> str:
     return f"{caught.call.name} {caught.trap.what}."
 
 

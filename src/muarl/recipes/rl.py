@@ -38,7 +38,7 @@ from muarl.observe.headline import training_summary, what_went_wrong
 from muarl.observe.rundir import RunDirectory
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.recipes.training.first_look import Drawn, FirstLook, StepPlayed, look_first, play_all
+from muarl.recipes.training.first_look import DrawnTasks, FirstLook, StepPlayed, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, StepData, nothing_left
@@ -73,9 +73,9 @@ def run(config: RunConfig) -> Path:
 
     A run that loses its learner is resumed, ``learner.restarts`` times."""
     if config.rl.replay is not None:
-        from muarl.recipes import replayed  # most runs play
+        from muarl.recipes import replay_updates  # most runs play
 
-        return replayed.run(config)
+        return replay_updates.run(config)
     return with_restarts(config, _run)
 
 
@@ -297,7 +297,7 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepPla
     seed, own = rl_seed(rl, loop.context.seed), loop.context.seed
     draws = MAX_DRAWS if rl.dynamic_sampling else 1
 
-    def drawn(number: int) -> Drawn:
+    def drawn(number: int) -> DrawnTasks:
         if practice is None:
             choice, tasks = None, places.draw("train", rl.tasks_per_step, seed, number * rl.tasks_per_step)
         else:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from muarl import moved
 from muarl.basics.errors import DataError
 from muarl.basics.untrusted import to_float
 from muarl.records.rows import PlacedRow
@@ -17,7 +18,7 @@ from muarl.types.episode import StopReason
 
 
 @dataclass
-class LeftOut:
+class LeftOutCounts:
     """What readers did not take over, counted by kind."""
 
     lost: Counter[str] = field(default_factory=Counter)
@@ -26,7 +27,7 @@ class LeftOut:
     """What an agent may have done by, and nobody could read."""
 
     @classmethod
-    def together(cls) -> LeftOut:
+    def together(cls) -> LeftOutCounts:
         """Both in one count, where nobody asks what an agent may have done."""
         both: Counter[str] = Counter()
         return cls(both, both)
@@ -46,7 +47,7 @@ class RecordedConversation:
 
     row: PlacedRow
     """As the file has it, and where."""
-    left_out: LeftOut = field(default_factory=LeftOut)
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     """Counts what reading the messages leaves out, together with all that was read before."""
 
     format: ClassVar[str] = ""
@@ -134,7 +135,7 @@ class Format:
     A package brings formats of its own by entry points in the group ``muarl.records``, each a class like this.
     """
 
-    def __init__(self, left_out: LeftOut) -> None:
+    def __init__(self, left_out: LeftOutCounts) -> None:
         self.left_out = left_out
 
     def at(self, path: Path) -> Iterable[RecordedConversation] | None:
@@ -150,3 +151,6 @@ class Format:
         """The conversations that rows make up together, when all rows have been seen. ``number``: of the last row,
         after which they are counted on."""
         return ()
+
+
+moved.keep_old_names(__name__)

@@ -18,7 +18,7 @@ from typing import Any
 from muarl.basics.errors import DataError
 from muarl.basics.untrusted import parse_json
 from muarl.records.chat import UNREAD, ChatConversation, Located
-from muarl.records.conversation import Format, LeftOut, RecordedConversation
+from muarl.records.conversation import Format, LeftOutCounts, RecordedConversation
 from muarl.records.rows import PlacedRow, text_field
 
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -73,7 +73,7 @@ class _Conversation:
 class SpanLog(Format):
     """Collects exports, and puts the conversations in them together."""
 
-    def __init__(self, left_out: LeftOut) -> None:
+    def __init__(self, left_out: LeftOutCounts) -> None:
         super().__init__(left_out)
         self.lost = left_out.lost
         self._spans: dict[tuple[str, str], _Span] = {}

@@ -17,7 +17,7 @@ from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.untrusted import FILE_BYTES
 from muarl.records.atif import Trajectories
 from muarl.records.chat import ChatRows
-from muarl.records.conversation import Format, LeftOut, RecordedConversation
+from muarl.records.conversation import Format, LeftOutCounts, RecordedConversation
 from muarl.records.episodes import Episodes
 from muarl.records.otel import SpanLog
 from muarl.records.parquet import parquet_rows
@@ -40,7 +40,7 @@ FORMATS: tuple[type[Format], ...] = (Trajectories, ResponseLog, SpanLog, Episode
 
 def read(
     path: Path,
-    left_out: LeftOut | None = None,
+    left_out: LeftOutCounts | None = None,
     *,
     lines: LineRules = LOG_LINES,
     most: int | None = FILE_BYTES,
@@ -58,10 +58,10 @@ class RecordReader:
     """One reading, by formats of its own: see ``read``."""
 
     def __init__(
-        self, left_out: LeftOut | None = None, *, lines: LineRules = LOG_LINES, most: int | None = FILE_BYTES
+        self, left_out: LeftOutCounts | None = None, *, lines: LineRules = LOG_LINES, most: int | None = FILE_BYTES
     ) -> None:
         self._lines, self._most = lines, most
-        self.left_out = LeftOut() if left_out is None else left_out
+        self.left_out = LeftOutCounts() if left_out is None else left_out
         self.formats: list[Format] = [make(self.left_out) for make in (*_brought(), *FORMATS)]
 
     def read(self, path: Path) -> Iterator[RecordedConversation]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from muarl.basics.errors import DataError
 from muarl.records.chat import UNREAD, ChatConversation
-from muarl.records.conversation import Format, LeftOut, RecordedConversation
+from muarl.records.conversation import Format, LeftOutCounts, RecordedConversation
 from muarl.records.rows import PlacedRow
 
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
@@ -162,7 +162,7 @@ class ResponseLog(Format):
     ``previous_response_id`` goes on from the row of that id. The conversations are those rows from which none goes on.
     """
 
-    def __init__(self, left_out: LeftOut) -> None:
+    def __init__(self, left_out: LeftOutCounts) -> None:
         super().__init__(left_out)
         self.lost = left_out.lost
         self._rows: list[PlacedRow] = []

@@ -41,7 +41,7 @@ LITTLE = 1 << 25
 where each of many alternatives is tried at every place."""
 
 
-class Matching:
+class MatchCounter:
     """Counts matches. One object serves all collections of this process; the process it starts ends with this one."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -146,7 +146,7 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
     return b"".join(parts)
 
 
-MATCHING = Matching()
+MATCHING = MatchCounter()
 """The one of this process."""
 
 

@@ -1,8 +1,8 @@
 """What an episode did to its database: its tool calls run again in a fresh world, and states compared.
 
-An episode's file holds calls and answers, not states. Where its task is at hand (``environments.recorded`` makes it
-again) and its tools run in this process, the recorded calls are run again. Answers that differ from the recorded ones
-are counted: the differences then need not be those of the episode.
+An episode's file holds calls and answers, not states. Where its task is at hand (``environments.recorded_episodes``
+makes it again) and its tools run in this process, the recorded calls are run again. Answers that differ from the
+recorded ones are counted: the differences then need not be those of the episode.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayOutcome:
     """An episode run again."""
 
     task: Task
@@ -80,10 +80,10 @@ class ReplayRecorded(Protocol):
         *,
         measured: bool = False,
         known: Mapping[str, Any] | None = None,
-    ) -> Replayed: ...
+    ) -> ReplayOutcome: ...
 
 
-def run_again(domain: Domain, task: Task, episode: Episode) -> Replayed:
+def run_again(domain: Domain, task: Task, episode: Episode) -> ReplayOutcome:
     """An episode's calls run again in its task's world. CannotReplay says why not."""
     try:
         world = domain.world(task)
@@ -105,7 +105,7 @@ def run_again(domain: Domain, task: Task, episode: Episode) -> Replayed:
         said = None if episode.verdict is None else episode.verdict.breakdown.get("DB")
         if wrong is not None and said is not None and episode.stop.chosen and bool(said) != (not wrong):
             wrong = None
-        return Replayed(task, domain, calls, compare(first, last, world), wrong, differing)
+        return ReplayOutcome(task, domain, calls, compare(first, last, world), wrong, differing)
     except MuarlError:
         raise
     except Exception as problem:  # a hostile or foreign episode may break a world in any way

@@ -60,7 +60,7 @@ class Trap:
 
 
 @dataclass(frozen=True, slots=True)
-class Sprung:
+class SprungTrap:
     """A trap that the agent got into."""
 
     message: int
@@ -108,9 +108,9 @@ def traps_of(tags: Mapping[str, Any]) -> tuple[Trap, ...]:
     return tuple(Trap.from_json(t) for t in tags.get(TAG, ()))
 
 
-def sprung(messages: Sequence[Message], traps: Sequence[Trap]) -> list[Sprung]:
+def sprung(messages: Sequence[Message], traps: Sequence[Trap]) -> list[SprungTrap]:
     """The agent's successful calls that a trap catches, in order. Calls that met an error did nothing."""
-    matches: list[Sprung] = []
+    matches: list[SprungTrap] = []
     made: set[str] = set()
     for index, message in enumerate(messages if traps else ()):
         if message.role != "assistant":
@@ -118,7 +118,7 @@ def sprung(messages: Sequence[Message], traps: Sequence[Trap]) -> list[Sprung]:
         for call, answer in zip(message.tool_calls, _answers(messages, index), strict=False):
             if not answer.error and call.invalid is None:
                 open_ = (trap for trap in traps if trap.unless not in made)
-                matches += [Sprung(index, call, trap) for trap in open_ if trap.catches(call)][:1]
+                matches += [SprungTrap(index, call, trap) for trap in open_ if trap.catches(call)][:1]
                 made.add(call.name)
     return matches
 

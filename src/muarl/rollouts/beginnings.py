@@ -16,7 +16,7 @@ from typing import Any
 from muarl.agents.base import Agent, AgentTurn
 from muarl.agents.sampled import SampledAgent, SampledSession
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.inference.base import Sampled, Sampler, SamplingParams
+from muarl.inference.base import Completion, Sampler, SamplingParams
 from muarl.types.chat import Message, ToolSpec
 from muarl.types.episode import Episode, TokenTrace, Turn, Usage
 from muarl.users.base import HoldsSomething, LeavesTags, Recalls, User, UserTurn, check_reply
@@ -32,7 +32,7 @@ class Beginning:
     """All turns before it."""
     contexts: tuple[tuple[int, ...], ...]
     """What the sampler saw before each of the agent's turns in them, and before the one that is to be played anew."""
-    said: tuple[Sampled, ...]
+    said: tuple[Completion, ...]
     """What it sampled in each."""
 
     @property
@@ -54,7 +54,7 @@ class Beginning:
         spans = [t.span for t in episode.turns[: turn + 1] if t.span is not None]
         versions = [t.version or 0 for t in episode.turns[: turn + 1] if t.span is not None]
         said = tuple(
-            Sampled(tuple(trace.ids[a:b]), tuple(trace.logprobs[a:b]), "stop", version)
+            Completion(tuple(trace.ids[a:b]), tuple(trace.logprobs[a:b]), "stop", version)
             for (a, b), version in zip(spans[:-1], versions, strict=False)
         )
         contexts = tuple(tuple(_context(trace, a)) for a, _ in spans)
@@ -118,7 +118,9 @@ class _RecallingSampler:
         self._contexts, self._said, self._number = beginning.contexts, beginning.said, 0
         self._of, self._sampler, self.version = beginning.of, sampler, sampler.version
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         number, self._number = self._number, self._number + 1
         if number < len(self._contexts) and tuple(prompt_ids) != self._contexts[number]:
             raise InfrastructureError(

@@ -27,7 +27,7 @@ from muarl.learning.retention import Retention, prune_checkpoints
 from muarl.observe.loggers import JsonlLogger, MetricLogger, make_logger
 from muarl.observe.progress import Progress
 from muarl.observe.rundir import RunDirectory
-from muarl.runs.changes import check_place, check_resume
+from muarl.runs.config_changes import check_place, check_resume
 from muarl.runs.own_code import code_to_remember
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.spending import Spending
@@ -135,7 +135,7 @@ def open_run(config: RunConfig, command: str | None = None) -> RunDirectory:
     """The run's folder: a new one (NAME-2 where NAME is taken), or the one that ``resume`` names, which stays as it was
     until the work continues. ``command``: see RunDirectory.
 
-    ConfigError if a resumed run would change what it may not (runs/changes.py).
+    ConfigError if a resumed run would change what it may not (runs/config_changes.py).
     """
     settings = config.model_copy(update={"resume": None}).model_dump(mode="json")
     if config.resume is not None:

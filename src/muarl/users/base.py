@@ -39,7 +39,7 @@ def check_reply(user: object, reply: object) -> UserTurn:
 
 def fork_user(user: User, task: Task, conversation: Sequence[Message]) -> User:
     """A copy of a user in the middle of an episode, which goes on as the user would. Task and messages are shared, and
-    what is ``Shared``, such as connections. ConfigError for one that cannot be copied."""
+    what is ``SharedInCopies``, such as connections. ConfigError for one that cannot be copied."""
     return copied(f"the user {type(user).__name__}", user, shared(task, *conversation))
 
 

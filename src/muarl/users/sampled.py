@@ -17,7 +17,7 @@ from muarl.basics.errors import InfrastructureError
 from muarl.basics.seeds import derive_seed
 from muarl.chat_formats.base import ChatFormat
 from muarl.domains.tasks import Task
-from muarl.inference.base import Sampled, Sampler, SamplingParams
+from muarl.inference.base import Completion, Sampler, SamplingParams
 from muarl.types.chat import Message, visible_to_user
 from muarl.types.episode import USER_TOKENS, TokenTrace, Usage
 from muarl.users.base import User, UserTurn
@@ -137,7 +137,7 @@ class SampledUser:
         self._spans.append(self._trace.append_sampled(sampled.ids, sampled.logprobs, sampled.version))
         return UserTurn(replace(said, role="user", tool_calls=()), usage)
 
-    async def _sample(self, most: int, attempt: int, number: tuple[int | str, ...]) -> Sampled:
+    async def _sample(self, most: int, attempt: int, number: tuple[int | str, ...]) -> Completion:
         owner = self._owner
         params = SamplingParams(
             max_tokens=most,

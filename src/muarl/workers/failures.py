@@ -14,7 +14,7 @@ from muarl.basics.errors import InfrastructureError, MuarlError
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class Lost(Exception):
+class ProcessLost(Exception):
     """Whoever was asked did not answer. ``final``: and never will."""
 
     def __init__(self, message: str, *, final: bool = False) -> None:

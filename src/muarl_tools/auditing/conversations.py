@@ -14,8 +14,8 @@ from muarl.basics.untrusted import parse_json, read_lines, read_yaml
 from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Action, Task
-from muarl.environments.recorded import world_of
-from muarl.records.conversation import LeftOut, RecordedConversation
+from muarl.environments.recorded_episodes import world_of
+from muarl.records.conversation import LeftOutCounts, RecordedConversation
 from muarl.records.episodes import EpisodeConversation
 from muarl.records.reading import read
 from muarl.records.rows import LOG_LINES
@@ -83,7 +83,7 @@ class ConversationReader:
     """Reads conversations, with the rules that they are audited by."""
 
     rules: RulesOfConversations
-    left_out: LeftOut = field(default_factory=LeftOut)
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts)
     """What of a log was not taken over."""
     passed_over: list[str] = field(default_factory=list)
     """Files of a run's episodes that are no evaluations, and were not read, as it has some."""

@@ -14,7 +14,7 @@ from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.audit_rules import NamedRules, domain_with_tools, known_names, rules_named, rules_recorded
 from muarl.environments.environment import Environment
-from muarl.environments.recorded import usable
+from muarl.environments.recorded_episodes import usable
 from muarl.environments.registry import built_in, environment_of, find, is_reference, names
 from muarl.records.conversation import RecordedConversation
 from muarl.types.episode import Episode

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from muarl.cli.command import TRAIN, Subcommand
-from muarl.cli.options import Config, Name, Named, Overrides, RunsDir, as_overrides, given, option
+from muarl.cli.options import Config, ExplicitConfig, Name, Overrides, RunsDir, as_overrides, given, option
 from muarl.observe.terminal import echo, working
 from muarl_tools.commands.seeds import seed_numbers
 
@@ -54,7 +54,7 @@ def reproduce(
 
     asked = given(locals(), {"name": "name", "runs_dir": "runs_dir", "user_model": "reproduce.user_model"})
     resolved = load_config(config, [*asked.overrides, *as_overrides(asked.settings)])
-    if isinstance(config, Named):
+    if isinstance(config, ExplicitConfig):
         approve_from_file(resolved, config)
     numbers = seed_numbers(seeds)
     if resolved.threads:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from muarl.domains.world_from_log import Tables
     from muarl.endpoints.client import Endpoint
     from muarl.environments.environment import Environment
-    from muarl.environments.log_tasks import Dropped
+    from muarl.environments.log_tasks import DroppedLog
     from muarl.environments.task_files import FiledTask
-    from muarl.records.conversation import LeftOut
+    from muarl.records.conversation import LeftOutCounts
 
 tasks = typer.Typer(
     no_args_is_help=True, help="Check tasks; create training tasks from logged conversations, or of what fails."
@@ -80,7 +80,7 @@ def from_log(
     """
     from muarl.environments.log_tasks import check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
-    from muarl.records.conversation import LeftOut
+    from muarl.records.conversation import LeftOutCounts
 
     world, size = _environment(domain, size)
     with working(f"Making a world of {world.name}"):
@@ -91,7 +91,7 @@ def from_log(
         check_own(own, played, observer, given)
     endpoint = None if by is None else _endpoint(by)
     found: dict[str, FiledTask] = {f.task.id: f for f in read_tasks(out)} if out.is_file() else {}
-    left_out = LeftOut.together()
+    left_out = LeftOutCounts.together()
     make = partial(
         task_of, domain=played, domain_name=own, database=given, observer=observer,
         transfer_tools=world.rules.transfer_tools, caller=world.caller,
@@ -123,14 +123,14 @@ def from_log(
 
 def _made(
     logs: list[Path],
-    left_out: LeftOut,
+    left_out: LeftOutCounts,
     known: set[str],
-    make: Callable[..., FiledTask | Dropped],
+    make: Callable[..., FiledTask | DroppedLog],
     together: Callable[..., Tables] | None,
-) -> tuple[int, list[FiledTask], list[Dropped]]:
+) -> tuple[int, list[FiledTask], list[DroppedLog]]:
     """How many conversations there are, the tasks made of them that are not ``known``, and what could be none.
     ``make``: a task of one's messages; ``together``: what the messages of all show."""
-    from muarl.environments.log_tasks import Dropped
+    from muarl.environments.log_tasks import DroppedLog
     from muarl.observe.progress import Progress
     from muarl.records.reading import read
 
@@ -146,7 +146,7 @@ def _made(
         with progress.phase("making tasks", len(talks), unit="conversations") as making:
             for place, messages in talks:
                 made = make(messages, source=place, others=others)
-                if isinstance(made, Dropped):
+                if isinstance(made, DroppedLog):
                     dropped.append(made)
                 elif made.task.id not in known:
                     new.append(made)
@@ -155,7 +155,7 @@ def _made(
     return len(talks), new, dropped
 
 
-def _say_dropped(dropped: list[Dropped]) -> None:
+def _say_dropped(dropped: list[DroppedLog]) -> None:
     """Why conversations became no tasks, and which."""
     for reason, count in Counter(d.reason.partition(":")[0] for d in dropped).most_common():
         these = [d for d in dropped if d.reason.startswith(reason)]

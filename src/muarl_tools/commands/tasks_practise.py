@@ -62,7 +62,7 @@ def practise(
       muarl tasks practise runs/eval --out practise.jsonl --tasks 500
       muarl train --checkpoint runs/quickstart domain.tasks=practise.jsonl
     """
-    from muarl.environments.draws import check_makes
+    from muarl.environments.task_draws import check_makes
     from muarl.environments.task_files import FiledTask, read_tasks, write_tasks
     from muarl.observe.rundir import RunDirectory
     from muarl.runs.tasks import practice_seed

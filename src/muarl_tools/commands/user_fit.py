@@ -74,10 +74,10 @@ def fit(
 
 def _conversations(logs: list[Path]) -> list[tuple[Message, ...]]:
     from muarl.basics.errors import DataError
-    from muarl.records.conversation import LeftOut
+    from muarl.records.conversation import LeftOutCounts
     from muarl.records.reading import read
 
-    left_out = LeftOut.together()
+    left_out = LeftOutCounts.together()
     found = [conversation.messages for log in logs for conversation in read(log, left_out)]
     if told := str(left_out):
         echo(told, err=True)

@@ -48,7 +48,7 @@ def view(
       muarl view runs/clinic --domain ./clinic.py:CLINIC      (what calls changed in the database of your environment)
     """
     from muarl.environments.audit_rules import RulesOfRuns
-    from muarl.environments.recorded import replay_recorded
+    from muarl.environments.recorded_episodes import replay_recorded
     from muarl_tools.view.runs import Library
 
     with working(f"Reading {', '.join(map(str, runs))}"):

@@ -31,7 +31,7 @@ from muarl.observe.screen import Screen
 from muarl.observe.status import FINISHED, RUNNING
 from muarl.observe.terminal import echo
 from muarl.pages.table import ShownTable, table, to_terminal
-from muarl.runs.changes import changes, may_change
+from muarl.runs.config_changes import changes, may_change
 
 STOPPED = (130, 143, -signal.SIGINT, -signal.SIGTERM)
 """Exit codes of a process that a signal stopped."""

@@ -21,7 +21,7 @@ from muarl.basics.errors import ConfigError, DataError, MuarlError
 from muarl.basics.extras import require
 from muarl.basics.files import new_folder, plain, whole_file
 from muarl.basics.untrusted import read_yaml
-from muarl.environments.recorded import world_of
+from muarl.environments.recorded_episodes import world_of
 from muarl.observe.rundir import RunDirectory
 from muarl.records import atif, chat, parquet
 from muarl.rewards.state_changes import CannotReplay

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.web.json_api import busy, failed, invalid, stopping
-from muarl.inference.base import FinishReason, Sampled, Sampler, SamplingParams, StreamingSampler
+from muarl.inference.base import Completion, FinishReason, Sampler, SamplingParams, StreamingSampler
 from muarl.inference.vllm.loops import LoopThread
 from muarl_tools.serve_model.problems import late
 
@@ -38,7 +38,7 @@ class ServedEngine:
         self.under_way = 0
         self.stopping = False
         self._thread = LoopThread("sampler")
-        self._running: set[asyncio.Task[Sampled]] = set()
+        self._running: set[asyncio.Task[Completion]] = set()
 
     @property
     def streams(self) -> bool:

@@ -13,7 +13,7 @@ from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
 from muarl.report.report_audit import finding_line
 from muarl.report.sections import facts
-from muarl.rewards.state_changes import CannotReplay, Change, Replayed
+from muarl.rewards.state_changes import CannotReplay, Change, ReplayOutcome
 from muarl.user_errors.errors import RULES
 from muarl_tools.view import queries
 from muarl_tools.view.audited import audit_list
@@ -162,7 +162,7 @@ def _talk(told: EpisodeDetails) -> Html:
 def _briefing(told: EpisodeDetails) -> Html | None:
     """Policy and tools as the agent had them: from the file, else from the task where it could be made again."""
     system, tools = told.episode.system, told.episode.tools
-    if system is None and isinstance(told.replay, Replayed):
+    if system is None and isinstance(told.replay, ReplayOutcome):
         system = told.replay.domain.policy_for(told.replay.task)
         tools = told.replay.domain.specs_for(told.replay.task)
     if system is None:
@@ -175,7 +175,7 @@ def notes(told: EpisodeDetails, *, anchors: bool = False) -> dict[tuple[int, int
     """What stands between the lines of a conversation: what each call changed, what the audit found, and what a user
     did wrong. ``anchors``: whether links lead to the findings, which can be once on a page."""
     out: dict[tuple[int, int], Html] = {}
-    if isinstance(told.replay, Replayed):
+    if isinstance(told.replay, ReplayOutcome):
         for call, changes in told.replay.calls.items():
             out[call] = tag("div", tag("span", "Changed", class_="label"), differences(changes), class_="diff")
     for at, turn in enumerate(told.episode.turns):

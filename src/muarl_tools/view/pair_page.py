@@ -5,7 +5,7 @@ from __future__ import annotations
 from muarl.pages.conversations import conversation, verdict_chips, wanted
 from muarl.pages.markup import Child, join, tag
 from muarl.pages.words import stage_text
-from muarl.rewards.state_changes import Replayed
+from muarl.rewards.state_changes import ReplayOutcome
 from muarl_tools.view.episode_page import differences, notes
 from muarl_tools.view.layout import (
     Site,
@@ -37,7 +37,7 @@ def pair_page(site: Site, library: Library, first: tuple[Run, int], second: tupl
                 last -= 1
             spot = (last, len(told.episode.messages[last].tool_calls) - 1)
             between[spot] = join(between.get(spot), mark)
-        wrong = told.replay.wrong if isinstance(told.replay, Replayed) else None
+        wrong = told.replay.wrong if isinstance(told.replay, ReplayOutcome) else None
         columns.append(
             tag(
                 "div",

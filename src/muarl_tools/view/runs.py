@@ -19,7 +19,7 @@ from muarl.observe.rundir import RunDirectory
 from muarl.observe.status import RUNNING, state_of
 from muarl.pages.shortening import NAME, cut, few_actions, is_long, shortened
 from muarl.report.figures import Row, read_resumes
-from muarl.rewards.state_changes import CannotReplay, Replayed, ReplayRecorded
+from muarl.rewards.state_changes import CannotReplay, ReplayOutcome, ReplayRecorded
 from muarl.types.episode import Episode
 from muarl_tools.view import audit_queries, queries, search
 from muarl_tools.view.metrics import RunMetrics
@@ -43,7 +43,7 @@ class KnowsRules(Protocol):
         """The rules of the domains that the configuration names."""
         ...
 
-    def of_episode(self, config: Mapping[str, Any], episode: Episode, replayed: Replayed | None) -> AuditRules:
+    def of_episode(self, config: Mapping[str, Any], episode: Episode, replayed: ReplayOutcome | None) -> AuditRules:
         """The rules for an episode, which may have been run again."""
         ...
 
@@ -59,7 +59,7 @@ class EpisodeDetails:
     episode: Episode
     scenario: str | None
     gold: Sequence[Mapping[str, Any]] | None
-    replay: Replayed | CannotReplay
+    replay: ReplayOutcome | CannotReplay
     findings: tuple[Finding, ...] | None = None
     recorded: bool = False
     long: bool = False
@@ -213,7 +213,7 @@ class Run:
         replay = self._replay(episode, at, task) if not long else CannotReplay(TOO_LONG)
         scenario = None if task is None else task.get("scenario")
         gold = None if task is None else task.get("actions")
-        if isinstance(replay, Replayed):
+        if isinstance(replay, ReplayOutcome):
             scenario = scenario or replay.task.scenario
             if gold is None and replay.task.actions is not None:
                 gold = [{"name": a.name, "arguments": dict(a.arguments)} for a in replay.task.actions]
@@ -261,11 +261,11 @@ class Run:
                 return search.next_hits(db, self.folder.path, wanted, at)
             return queries.neighbours(db, wanted, at)
 
-    def _audited(self, episode: Episode, replay: Replayed | CannotReplay) -> tuple[Finding, ...] | None:
+    def _audited(self, episode: Episode, replay: ReplayOutcome | CannotReplay) -> tuple[Finding, ...] | None:
         """With the episode's own world where it can be had again, else by what its tools answered."""
         with self._replaying:
             try:
-                again = replay if isinstance(replay, Replayed) and not replay.differing else None
+                again = replay if isinstance(replay, ReplayOutcome) and not replay.differing else None
                 rules = self._kept_rules(episode) if again is None else None
                 if rules is None and self._rules_of is not None:
                     rules = self._rules_of.of_episode(self.config, episode, again)
@@ -275,7 +275,9 @@ class Run:
             except Exception:  # a hostile or foreign episode; it can be read all the same
                 return None
 
-    def _replay(self, episode: Episode, at: IndexedEpisode, task: Mapping[str, Any] | None) -> Replayed | CannotReplay:
+    def _replay(
+        self, episode: Episode, at: IndexedEpisode, task: Mapping[str, Any] | None
+    ) -> ReplayOutcome | CannotReplay:
         if self._run_again is None:
             return CannotReplay("This viewer runs no calls again.")
         with self._replaying:  # domains keep what they made, and were not written for several threads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from muarl.domains.kit.declaration import Drawn, Slot, intent, names, of, one_of, pattern, rows
+from muarl.domains.kit.declaration import DrawContext, Slot, intent, names, of, one_of, pattern, rows
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.records import rows as records_of
@@ -23,7 +23,7 @@ from muarl_worlds.acebench.phone_intents import (
 TASKS = re.compile(re.escape(cat.TASKS).replace(re.escape("{}"), "(.+?)"))
 
 
-def _dishes(drawn: Drawn) -> list[Record]:
+def _dishes(drawn: DrawContext) -> list[Record]:
     """The merchant's dishes, and one of another merchant's."""
     mine: list[Record] = []
     others: list[Record] = []

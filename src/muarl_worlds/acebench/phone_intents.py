@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from muarl.domains.kit.declaration import Drawn, Fact, Identity, Slot, intent, of, one_of, rows, words
+from muarl.domains.kit.declaration import DrawContext, Fact, Identity, Slot, intent, of, one_of, rows, words
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.records import rows as records_of
@@ -41,7 +41,7 @@ IDENTITY = Identity(
 )
 
 
-def written(drawn: Drawn, *, to_me: bool, asking: bool | None = False) -> list[dict[str, Any]]:
+def written(drawn: DrawContext, *, to_me: bool, asking: bool | None = False) -> list[dict[str, Any]]:
     """Who wrote to whom: messages to the user, or those between others. ``asking``: for food; None: for anything."""
     names = {person.user_id: person.name for person in records_of(drawn.tables.people)}
     found = []
@@ -53,14 +53,14 @@ def written(drawn: Drawn, *, to_me: bool, asking: bool | None = False) -> list[d
     return found
 
 
-def _things(drawn: Drawn) -> Iterable[str]:
+def _things(drawn: DrawContext) -> Iterable[str]:
     """What messages of the user's are about."""
     mine = drawn.tables.people[drawn.user.name].user_id
     texts = [m.message for m in records_of(drawn.tables.inbox) if mine in (m.sender_id, m.receiver_id)]
     return [thing for thing in cat.THINGS if any(thing in text for text in texts)]
 
 
-def _receivers(drawn: Drawn) -> list[Record]:
+def _receivers(drawn: DrawContext) -> list[Record]:
     """The user's contacts, and people who are none; those only where nothing would be deleted for them first."""
     contacts = [person for person in records_of(drawn.tables.people) if person.name != drawn.user.name]
     room = len(records_of(drawn.tables.inbox)) < CAPACITY

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Drawn, Fact, Identity, Slot, names, of, one_of, own, pattern, words
+from muarl.domains.kit.declaration import (
+    DrawContext,
+    Fact,
+    Identity,
+    RecordDescription,
+    Slot,
+    names,
+    of,
+    one_of,
+    own,
+    pattern,
+    words,
+)
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.records import rows as records_of
 from muarl_worlds.acebench import catalogue as cat
@@ -65,16 +77,16 @@ def cheapest(flights: Sequence[Any], day: str, cabin: str) -> Any:
     return min(fit, key=lambda f: fare(f, cabin)) if fit else None
 
 
-def _flights(drawn: Drawn, *, coming: bool = True) -> list[Record]:
+def _flights(drawn: DrawContext, *, coming: bool = True) -> list[Record]:
     """The flights of a made world; ``coming``: those that have not left."""
     return [f for f in records_of(drawn.tables.flights) if not coming or day_of(f) > cat.TODAY]
 
 
-def _route(drawn: Drawn, ends: Record) -> list[Record]:
+def _route(drawn: DrawContext, ends: Record) -> list[Record]:
     return [f for f in _flights(drawn) if (f.origin, f.destination) == (ends.origin, ends.destination)]
 
 
-def _pairs(drawn: Drawn) -> list[Record]:
+def _pairs(drawn: DrawContext) -> list[Record]:
     """Pairs of flights with a change in between."""
     coming = _flights(drawn)
     return [
@@ -93,7 +105,7 @@ RESERVATION = Slot(
     say=["It is reservation {}.", "Reservation {}."],
     change=["Actually, I mean reservation {}.", "Wait, it is {} that I mean."],
     draw=own("reservations", "reservation_id", mark="baggage"),
-    described=Described(
+    described=RecordDescription(
         kind=CITY_KIND,
         match="destination",
         id="reservation_id",

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from muarl.domains.auditing import Asked
+from muarl.domains.auditing import UserQuestion
 from muarl.domains.generated import SPLITS, Infeasible, SeededId, split_of
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.records import Record, fill
@@ -282,10 +282,10 @@ BENCHMARKS_OWN = ("The company is Nvidia.",)
 """What a user says in the benchmark itself, and no generated one may."""
 
 
-def asked(task: Task, said: Sequence[str]) -> Iterator[Asked]:
+def asked(task: Task, said: Sequence[str]) -> Iterator[UserQuestion]:
     """The questions of a task, once its user has said all of the script: no line tells which of them it asks."""
     if all(any(turn in text for text in said) for turn, _ in turn_lines(task)):
-        yield from (Asked("in one of the script's lines", answer) for answer in task.communicate_info)
+        yield from (UserQuestion("in one of the script's lines", answer) for answer in task.communicate_info)
 
 
 def _fill_reply(rng: random.Random, served: _Served, slot: str, size: Size) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from muarl.basics.errors import OwnCodeError
 from muarl.domains.base import World
 from muarl.domains.generated import Infeasible
-from muarl.domains.kit.declaration import Draw, Drawn, Intent, PlanFunction, Slot, pattern
+from muarl.domains.kit.declaration import Draw, DrawContext, Intent, PlanFunction, Slot, pattern
 from muarl.domains.kit.moves import Move, Request, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import PLACE, fill, plain
@@ -36,7 +36,7 @@ REMEMBERED = ("cwd", "token", "order", "ticket", "post", "booking")
 
 
 @dataclass(frozen=True)
-class Scene(Drawn):
+class Scene(DrawContext):
     """What a request is drawn from. ``tables``: the live public state, class to attributes; ``user``: the memory."""
 
     rng: random.Random
@@ -64,7 +64,7 @@ class Recipe(Intent):
     """
 
     apis: tuple[str, ...] = ()
-    when: Callable[[Drawn], Any] = lambda scene: True
+    when: Callable[[DrawContext], Any] = lambda scene: True
     needs: str = ""
     open: bool = False
     narrow: bool = False

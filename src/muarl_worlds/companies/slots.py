@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from muarl.domains.kit.declaration import Described, Draw, Drawn, Fact, Identity, Slot, of, one_of, own, pattern, words
+from muarl.domains.kit.declaration import (
+    Draw,
+    DrawContext,
+    Fact,
+    Identity,
+    RecordDescription,
+    Slot,
+    of,
+    one_of,
+    own,
+    pattern,
+    words,
+)
 from muarl_worlds.companies.trades import Trade
 
 IDENTITY = Identity(
@@ -42,7 +54,7 @@ def slots_of(trade: Trade) -> Mapping[str, Slot]:
         say=(f"It's {noun} {{}}.", f"{noun.capitalize()} {{}}.", "The number is {}."),
         draw=own("contracts", trade.key, mark="product"),
         noun=(noun, trade.contracts),
-        described=Described(
+        described=RecordDescription(
             kind=product, match="product", id=trade.key, look=f"list_{trade.contracts}", records=trade.contracts,
             given={"customer_id": "customer_id"}, phrase="my {}", cue="my",
             say=("My {}.", "I don't have the number. It is my {}."),
@@ -73,7 +85,7 @@ def slots_of(trade: Trade) -> Mapping[str, Slot]:
 def _targets(trade: Trade) -> Draw:
     """The other products of the family."""
 
-    def others(drawn: Drawn) -> list[str]:
+    def others(drawn: DrawContext) -> list[str]:
         mine = str(drawn.contract.product)
         there = next(iter(drawn.tables["company"]))
         products = drawn.tables["company"][there]["products"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from muarl.basics.errors import DataError, MuarlError
 from muarl.basics.untrusted import parse_json, to_float
 from muarl.basics.version import __version__
-from muarl.records.conversation import Format, LeftOut, RecordedConversation, stop_of
+from muarl.records.conversation import Format, LeftOutCounts, RecordedConversation, stop_of
 from muarl.records.messages import read_message
 from muarl.records.rows import PlacedRow, text_field
 from muarl.types.chat import Message
@@ -106,7 +106,7 @@ class Tau2Results:
     """Task id to the task as the file has it."""
     given: tuple[PlacedRow, ...]
     """The simulations as the file has them."""
-    left_out: LeftOut = field(default_factory=LeftOut, compare=False, repr=False)
+    left_out: LeftOutCounts = field(default_factory=LeftOutCounts, compare=False, repr=False)
     _tasks: dict[str, Task] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -196,7 +196,7 @@ def folder_of(path: Path) -> Path | None:
     return path.parent if path.name == "results.json" and (path.parent / _FOLDER).is_dir() else None
 
 
-def read_folder(folder: Path, left_out: LeftOut | None = None) -> Tau2Results:
+def read_folder(folder: Path, left_out: LeftOutCounts | None = None) -> Tau2Results:
     """A run saved as results.json and a file for each simulation. DataError if its index and the files differ."""
     meta = _json(folder / "results.json")
     files = sorted((folder / _FOLDER).glob("*.json"))
@@ -219,7 +219,7 @@ def results(
     found: Mapping[str, Any],
     path: Path,
     simulations: list[tuple[Any, str]] | None = None,
-    left_out: LeftOut | None = None,
+    left_out: LeftOutCounts | None = None,
 ) -> Tau2Results:
     """A run from its parsed file. DataError names the field that is missing or malformed."""
     where = str(path)
@@ -242,7 +242,7 @@ def results(
         info=info,
         rows={t["id"]: t for t in tasks if isinstance(t, Mapping) and isinstance(t.get("id"), str)},
         given=tuple(PlacedRow(_object(s, place), place, i, path) for i, (s, place) in enumerate(simulations)),
-        left_out=left_out or LeftOut(),
+        left_out=left_out or LeftOutCounts(),
     )
 
 

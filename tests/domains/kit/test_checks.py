@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muarl.domains.checking import Checked
+from muarl.domains.checking import CheckReport
 from muarl.domains.kit import checks
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.service import Service
@@ -23,17 +23,17 @@ def context_of(service: Service) -> CheckContext:
     return CheckContext(environment(service, name="library"), count=60)
 
 
-def looked_at(service: Service, name: str) -> Checked:
+def looked_at(service: Service, name: str) -> CheckReport:
     """What one of the kit's checks finds."""
     context = context_of(service)
     check = next(check for check in context.environment.own_checks() if check.name == name)
-    found: Checked = check.look(context)
+    found: CheckReport = check.look(context)
     return found
 
 
 def test_nothing_is_wrong_with_the_library() -> None:
     assert not looked_at(LIBRARY, "intents").problems
-    assert looked_at(LIBRARY, "rules") == Checked("5 rules of 3 plans")
+    assert looked_at(LIBRARY, "rules") == CheckReport("5 rules of 3 plans")
     assert not looked_at(LIBRARY, "slots").problems
     of_tasks = [check for check in CHECKS if check.name in ("gold", "reward", "expert")]
     assert [str(p) for c in of_tasks for p in run_check(c, context_of(LIBRARY)).problems] == []

@@ -8,7 +8,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.kit.records import Record
-from muarl.kit import Drawn, Fact, Slot, days, intent, names, of, one_of, own, pattern, rows, words
+from muarl.kit import DrawContext, Fact, Slot, days, intent, names, of, one_of, own, pattern, rows, words
 from support.kit import DAYS, IDENTITY, LIBRARY, LOAN, TODAY, WHY, library, planned
 
 ASK = "Which one?"
@@ -85,7 +85,7 @@ TABLES = {"orders": {"O-1": {"id": "O-1", "items": [{"name": "Soup"}, {"name": "
 
 
 def drawn(draw, **slots):
-    given = Drawn(Record(TABLES), Record({"name": "Mia"}), TODAY, slots)
+    given = DrawContext(Record(TABLES), Record({"name": "Mia"}), TODAY, slots)
     records = list(draw.records(given))
     return [record[draw.field] if draw.field else record for record in records]
 

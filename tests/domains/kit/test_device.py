@@ -12,7 +12,7 @@ import pytest
 from muarl.agents.expert import ExpertAgent
 from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, World
-from muarl.domains.kit.device import OVER, Broken, Device, Step, Trouble
+from muarl.domains.kit.device import OVER, BrokenDevice, Device, Step, Trouble
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.domains.tooling import tool
@@ -118,12 +118,12 @@ SWITCH = Step(
 CABLE = Step(name="cable", says="Please push the cable in.", calls=[("push_cable", {})])
 
 
-def broken(rng: random.Random, drawn: Any, split: str, solvable: bool) -> Broken:
+def broken(rng: random.Random, drawn: Any, split: str, solvable: bool) -> BrokenDevice:
     wrong: dict[str, Any] = rng.choice([{"on": False}, {"cable": "out"}, {"on": False, "cable": "out"}])
     wrong |= {} if solvable else {"line": "shut"}
     actions = [{"env_type": "user", "func_name": "break_it", "arguments": wrong}]
     check = {"env_type": "user", "func_name": "assert_works", "arguments": {"expected": solvable}}
-    return Broken(actions, lambda goal: [check], sorted(wrong))
+    return BrokenDevice(actions, lambda goal: [check], sorted(wrong))
 
 
 DOWN = Trouble(shown_by="check_lamp", over=lambda facts: facts.get("lamp") == "green", breaks=broken)

@@ -20,7 +20,20 @@ from muarl.domains.kit.tasks import TaskMaker
 from muarl.domains.kit.worlds import Worlds
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tooling import tool
-from muarl.kit import Described, Plan, Service, Slot, WorldSize, environment, intent, names, of, one_of, pattern, rows
+from muarl.kit import (
+    Plan,
+    RecordDescription,
+    Service,
+    Slot,
+    WorldSize,
+    environment,
+    intent,
+    names,
+    of,
+    one_of,
+    pattern,
+    rows,
+)
 from muarl.language.acts import hear
 from muarl.types.chat import Message, ToolCall
 from support.kit import calls, made, mean, play, said
@@ -105,7 +118,7 @@ PAGE = Slot(
     pattern(r"[a-z]-\d\d\.note"),
     ask="Which page is it?",
     draw=rows("pages", "page"),
-    described=Described(
+    described=RecordDescription(
         kind=names(["tea", "rent", "tools", "trips"]),
         match="topic",
         find=by_topic,

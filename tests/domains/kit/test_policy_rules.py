@@ -8,7 +8,7 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.domains.auditing import Obligation
-from muarl.domains.checking import Checked
+from muarl.domains.checking import CheckReport
 from muarl.domains.policy_numbers import numbered, numbers_of, whole_rules
 from muarl.environments.service import environment
 from muarl.kit import Plan
@@ -55,11 +55,11 @@ DUTY = Obligation("due", frozenset({"extend_loan"}), "until when", say=("until",
 KEPT: dict[int | str, str] = {1: "identity", 4: "consent", 6: "tone, for a judge", 8: "outside"}
 
 
-def checked(*plans: Any, **more: Any) -> Checked:
+def checked(*plans: Any, **more: Any) -> CheckReport:
     service = library(*plans, domain=Numbered, **more)
     made = environment(service, name="library")
     (check,) = (check for check in made.own_checks() if check.name == "policy-rules")
-    found: Checked = check.look(CheckContext(made, count=200))
+    found: CheckReport = check.look(CheckContext(made, count=200))
     return found
 
 

@@ -12,7 +12,7 @@ from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain
 from muarl.domains.kit.audit import audit_rules
 from muarl.domains.kit.declaration import Fact, Identity, Remedy, Slot, intent, of, pattern, rows
-from muarl.domains.kit.moves import Refused, Request
+from muarl.domains.kit.moves import Request, WriteRefusal
 from muarl.domains.kit.plan import Plan, next_move
 from muarl.domains.kit.reading import identity_in
 from muarl.domains.kit.several import AnyServiceExpert, merged_rules
@@ -229,9 +229,11 @@ def test_users_are_taken_at_their_word_and_only_at_that(tasks):
 
 
 def test_a_refusal_is_false_and_can_be_looked_into_until_the_request_changes():
-    refused = Refused("shelf S-1 is full")
+    refused = WriteRefusal("shelf S-1 is full")
     assert not refused and "full" in refused
-    request = Request("file_paper", {"paper": "P-1", "shelf": "S-1"}, written=[{"a": 1}, refused, Refused("again")])
+    request = Request(
+        "file_paper", {"paper": "P-1", "shelf": "S-1"}, written=[{"a": 1}, refused, WriteRefusal("again")]
+    )
     request.forget_refusals()
     assert request.written == [{"a": 1}]
 
@@ -242,7 +244,7 @@ def test_a_refused_write_is_not_what_texts_call_the_result():
         it.then("file_paper", paper="P-1", shelf="S-2", done="It lies on {result.shelf}.")
 
     served = planned(plan, ())
-    written = [Refused("full"), {"shelf": "S-2"}]
+    written = [WriteRefusal("full"), {"shelf": "S-2"}]
     move = next_move(served, Request(served.name, written=written), {}, {}, "2026-03-14")
     assert (move.kind, move.texts, move.known["result"]) == (
         "finished",

@@ -10,7 +10,7 @@ import pytest
 from muarl.audit.fault_recovery import recoveries
 from muarl.domains.faults.layer import UNDOCUMENTED
 from muarl.domains.faults.rates import KINDS, FaultRates
-from muarl.domains.kit.trouble import NOT_SEEN, TRIES, Coping, holds, trouble_in, understood
+from muarl.domains.kit.trouble import NOT_SEEN, TRIES, RetryState, holds, trouble_in, understood
 from muarl.environments.play import play_tasks
 from muarl.environments.registry import find
 from muarl.types.chat import Message, ToolCall
@@ -84,24 +84,24 @@ def test_it_reads_a_new_versions_names_and_no_others() -> None:
 
 
 def test_a_write_in_doubt_is_looked_at_before_it_is_made_again() -> None:
-    coping = Coping()
-    coping.failed("time-out", CALL, None, [("list", {"guest": "G"}, ["a"]), ("rooms", {}, NOT_SEEN)])
-    assert coping.doubt is not None and coping.again is None
-    assert not coping.learn(["a"]) and not coping.learn([{"room": "R-2", "date": "2026-03-01"}])
-    assert coping.again == (CALL, None) and coping.doubt is None
+    retry = RetryState()
+    retry.failed("time-out", CALL, None, [("list", {"guest": "G"}, ["a"]), ("rooms", {}, NOT_SEEN)])
+    assert retry.doubt is not None and retry.again is None
+    assert not retry.learn(["a"]) and not retry.learn([{"room": "R-2", "date": "2026-03-01"}])
+    assert retry.again == (CALL, None) and retry.doubt is None
 
 
 @pytest.mark.parametrize("shown", [["a", "b"], None])
 def test_a_look_that_shows_something_else_tells_that_it_was_carried_out(shown: Any) -> None:
-    coping = Coping()
-    coping.failed("time-out", CALL, None, [("list", {"guest": "G"}, ["a"])])
-    assert coping.learn(shown) and not coping.waiting
+    retry = RetryState()
+    retry.failed("time-out", CALL, None, [("list", {"guest": "G"}, ["a"])])
+    assert retry.learn(shown) and not retry.waiting
 
 
 def test_without_a_look_nobody_can_tell() -> None:
-    coping = Coping()
-    coping.failed("time-out", CALL, None, [])
-    assert coping.stuck == CALL and coping.doubtful
+    retry = RetryState()
+    retry.failed("time-out", CALL, None, [])
+    assert retry.stuck == CALL and retry.doubtful
 
 
 def test_records_like_a_writes_arguments() -> None:

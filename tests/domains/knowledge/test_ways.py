@@ -19,7 +19,7 @@ from muarl.domains.knowledge.domain import KnowledgeDomain, with_documents
 from muarl.domains.knowledge.ways import OFFERED
 from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
-from muarl.environments.recorded import replay_recorded
+from muarl.environments.recorded_episodes import replay_recorded
 from muarl.environments.registry import find, load_reference
 from muarl.environments.retrieval import as_recorded, searched
 from muarl.retrieval.documents import Document

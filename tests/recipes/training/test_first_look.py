@@ -12,7 +12,7 @@ from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
 from muarl.config.rl import RlConfig
 from muarl.domains.tasks import Task
-from muarl.recipes.training.first_look import Drawn, FirstLook, StepPlayed, first_figures, look_first, play_all
+from muarl.recipes.training.first_look import DrawnTasks, FirstLook, StepPlayed, first_figures, look_first, play_all
 from muarl.recipes.training.pipeline import StepData
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import Groups
@@ -33,7 +33,7 @@ class Rollouts:
         self.draws: list[int] = []
         self.calls: list[list[str]] = []
 
-    def draw(self, number: int) -> Drawn:
+    def draw(self, number: int) -> DrawnTasks:
         self.draws.append(number)
         start = 0 if self.same else number * 4
         return [Task(f"t{n}", "d", "", (), tags={"intent": "return"}) for n in range(start, start + 4)], None

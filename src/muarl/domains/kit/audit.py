@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, overload
 
-from muarl.domains.auditing import Asked, AuditRules, Obligation, Resource, When
+from muarl.domains.auditing import AuditRules, Obligation, Resource, UserQuestion, When
 from muarl.domains.kit import templates
 from muarl.domains.kit.audited_writes import beyond_authority, forbidden
 from muarl.domains.kit.colleague import REQUEST
@@ -133,7 +133,7 @@ def _template(text: str) -> str:
     return pattern if re.search(r"[a-z]{2}", PLACE.sub("", text), re.IGNORECASE) else ""
 
 
-def _asked(service: Service, task: Task, said: Sequence[str]) -> Iterator[Asked]:
+def _asked(service: Service, task: Task, said: Sequence[str]) -> Iterator[UserQuestion]:
     """The questions of a task that its user has put into words."""
     agenda = task.agenda or {}
     if agenda.get("service", service.name) != service.name:
@@ -141,7 +141,7 @@ def _asked(service: Service, task: Task, said: Sequence[str]) -> Iterator[Asked]
     for request in agenda.get("requests", ()):
         answer, kind = request.get("answer"), request["kind"]
         if answer is not None and any(kind in service.intents_in(text) for text in said):
-            yield Asked(kind.replace("_", " "), answer)
+            yield UserQuestion(kind.replace("_", " "), answer)
 
 
 _LIGHT = frozenset((

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, agenda_of
-from muarl.domains.checking import Check, Checked, NotChecked, Problem, Samples, of_task, place_of
+from muarl.domains.checking import Check, CheckReport, NotChecked, Problem, Samples, of_task, place_of
 from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold, policy_rules
 from muarl.domains.kit.colleague import APPROVALS, REQUEST
@@ -59,7 +59,7 @@ class _Checks:
     def service(self) -> Service:
         return self.maker.service
 
-    def intents(self, samples: Samples) -> Checked:
+    def intents(self, samples: Samples) -> CheckReport:
         """Plans that fail, that never serve anybody, or that nobody asks for."""
         problems: list[Problem] = []
         for name in (intent.name for intent in self.service.intents):
@@ -73,7 +73,7 @@ class _Checks:
                 problems.append(Problem(what, where, "Draw slots that it can serve"))
         if not problems:  # with such plans there may be no tasks
             problems += self._unasked(self.maker.intents(samples.size or SMALL.name), samples)
-        return Checked(f"{len(self.service.intents)} intents", tuple(problems))
+        return CheckReport(f"{len(self.service.intents)} intents", tuple(problems))
 
     def _unasked(self, names: Sequence[str], samples: Samples) -> list[Problem]:
         intent_names = {intent.name for intent in self.service.intents}
@@ -88,7 +88,7 @@ class _Checks:
             if name not in asked and len(tasks) >= 10 * len(names) and not self.service.intent(name).forbidden
         ]
 
-    def rules(self, samples: Samples) -> Checked:
+    def rules(self, samples: Samples) -> CheckReport:
         """Rules that hardly any request meets, so that nobody learns them."""
         names = self.maker.intents(samples.size or SMALL.name)
         rules = {name: explored(self.maker.worlds)[name].rules for name in names}
@@ -102,13 +102,13 @@ class _Checks:
             for name in names
             for rule in missed[name]
         )
-        return Checked(f"{sum(map(len, rules.values()))} rules of {len(names)} plans", problems)
+        return CheckReport(f"{sum(map(len, rules.values()))} rules of {len(names)} plans", problems)
 
-    def transfer(self, samples: Samples) -> Checked:
+    def transfer(self, samples: Samples) -> CheckReport:
         """Whether there is a tool that hands users over where plans and topics want one."""
         service = self.service
         if service.transfers:
-            return Checked(f"{service.transfer}, {len(service.outside)} topics")
+            return CheckReport(f"{service.transfer}, {len(service.outside)} topics")
         remedy = 'Name it: Service(transfer="TOOL"), or write such a tool'
         explorations = explored(self.maker.worlds)
         problems = [
@@ -119,7 +119,7 @@ class _Checks:
         if service.outside not in ((), OUTSIDE):
             what = f"outside has {len(service.outside)} topics, of which no task is made without a tool that hands over"
             problems.append(Problem(what, "", remedy))
-        return Checked(
+        return CheckReport(
             f"no tool {service.transfer!r}, so nobody asks for what only a person can help with", tuple(problems)
         )
 
@@ -152,7 +152,7 @@ class _Checks:
                         missed[intent.name] = [rule for rule in missed[intent.name] if rule != met]
         return missed, drawn
 
-    def approval(self, samples: Samples) -> Checked:
+    def approval(self, samples: Samples) -> CheckReport:
         """What it costs an expert never to ask the colleague."""
         played = zip(samples.expert_episodes(), samples.expert_episodes(errors=ALONE), strict=True)
         due = [alone for (task, asked), (_, alone) in played if asked.reward == 1 and self._must_ask(task)]
@@ -161,18 +161,18 @@ class _Checks:
         lost = sum(episode.reward != 1 for episode in due)
         measured = f"never asking the colleague loses {lost} of {len(due)} ({lost / len(due):.0%})"
         if lost > len(due) / 2:
-            return Checked(measured)
+            return CheckReport(measured)
         remedy = f"Let the reward look at the table {APPROVALS!r} (compared=), which holds the decisions"
-        return Checked(measured, (Problem(measured, remedy=remedy),))
+        return CheckReport(measured, (Problem(measured, remedy=remedy),))
 
     def _must_ask(self, task: Task) -> bool:
         return any(action.name == REQUEST for action in task.actions or ())
 
-    def policy_rules(self, samples: Samples) -> Checked:
+    def policy_rules(self, samples: Samples) -> CheckReport:
         """Numbered rules of the policy that nothing declared keeps, and the table of those that are kept."""
         return policy_rules.check(self.maker, samples.tasks())
 
-    def words(self, samples: Samples) -> Checked:
+    def words(self, samples: Samples) -> CheckReport:
         """Values by which users and experts take a request for another than it is."""
         problems: dict[tuple[str, str], Problem] = {}
         values = 0
@@ -186,7 +186,7 @@ class _Checks:
                             where = _where(self.service.intent(other))
                             remedy = "Give it a pattern that no value has, as heard=..., or say such values in quotes"
                             problems.setdefault((other, slot), Problem(what, where, f"{remedy} (kind 'quoted')"))
-        return Checked(f"{values} values of {len(self.service.slots)} slots", tuple(problems.values()))
+        return CheckReport(f"{values} values of {len(self.service.slots)} slots", tuple(problems.values()))
 
     def _said(self, request: AgendaRequest) -> Iterator[tuple[str, str]]:
         """The slots of a request with what users say for them."""
@@ -201,7 +201,7 @@ class _Checks:
                 if (how := self.service.slots[name].described) is not None:
                     yield name, self.service.kind(how).say(value, None)
 
-    def slots(self, samples: Samples) -> Checked:
+    def slots(self, samples: Samples) -> CheckReport:
         """Slots that no plan asks for, and answers that are not read as what they say."""
         names = self.maker.intents(samples.size or SMALL.name)
         asked: dict[str, set[str]] = {name: set() for name in names}
@@ -228,7 +228,7 @@ class _Checks:
                 problems["unasked", f"{name} {slot}"] = Problem(
                     what, _where(intent), "Use it in the plan, or remove it"
                 )
-        return Checked(f"{len(self.service.slots)} slots", tuple(problems.values()))
+        return CheckReport(f"{len(self.service.slots)} slots", tuple(problems.values()))
 
     def _unread(self, task: Task, stated: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
         for name, value in stated.items():

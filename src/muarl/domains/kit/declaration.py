@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from muarl import moved
 from muarl.basics.errors import ConfigError
 from muarl.basics.patterns import problem_of
 from muarl.domains.authoring import nearest
@@ -82,8 +83,8 @@ def words(wordings: Mapping[str, Texts], *, own: bool = False) -> ValueKind:
 class Draw:
     """The values that a slot may have in a made world."""
 
-    records: Callable[[Drawn], Iterable[Any]]
-    """The values, see ``Drawn``."""
+    records: Callable[[DrawContext], Iterable[Any]]
+    """The values, see ``DrawContext``."""
     field: str | None = None
     """The field of each record, where that is the value."""
     own: bool = False
@@ -99,7 +100,7 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawContext:
     """What a draw may look at. A slot that was drawn before is an attribute, its record where it was drawn from
     records."""
 
@@ -138,7 +139,7 @@ def rows(table: str, field: str | None = None) -> Draw:
     return Draw(lambda drawn: _records(drawn, table), field, table=table)
 
 
-def _records(drawn: Drawn, table: str) -> Any:
+def _records(drawn: DrawContext, table: str) -> Any:
     if table not in drawn.tables:
         raise ConfigError(f"there is no table {table!r}{one_of_them(table, drawn.tables)}")
     listed = plain(drawn.tables[table])
@@ -158,7 +159,7 @@ def own(table: str, field: str, *, key: str = "", mark: str = "") -> Draw:
     return Draw(lambda drawn: _records(drawn, table), field, own=True, table=table, key=key or field, mark=mark)
 
 
-def of(records: Callable[[Drawn], Iterable[Any]], field: str | None = None) -> Draw:
+def of(records: Callable[[DrawContext], Iterable[Any]], field: str | None = None) -> Draw:
     """A field of the records that a function gives, such as ``of(lambda drawn: drawn.order.items, "name")``."""
     return Draw(lambda drawn: records_of(records(drawn)), field)
 
@@ -179,7 +180,7 @@ def days(first: int, last: int) -> Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Described:
+class RecordDescription:
     """How a user who does not have an id speaks of a record: by another of its fields. The agent finds it with a
     look-up."""
 
@@ -236,7 +237,7 @@ class Slot:
     """What a user says who wants another value now (none: only which of their own records it is)."""
     draw: Draw | None = None
     """Where its value comes from; None: any of the kind."""
-    described: Described | None = None
+    described: RecordDescription | None = None
     """How users speak of it who do not have it at hand."""
     noun: Texts = ()
     asked: str = ""
@@ -453,3 +454,6 @@ def _placed(texts: Iterable[str], where: str) -> None:
     for text in texts:
         if "{}" not in text:
             raise ConfigError(f"{where}: {text!r} has no place for the value: write {{}} where it stands")
+
+
+moved.keep_old_names(__name__)

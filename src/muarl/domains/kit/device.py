@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from muarl import moved
 from muarl.basics.errors import ConfigError
 from muarl.basics.patterns import problem_of
 from muarl.domains.tasks import Action
@@ -105,7 +106,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenDevice:
     """What is wrong in one task."""
 
     initial_actions: Sequence[InitialCall]
@@ -124,9 +125,9 @@ class Trouble:
     """The user's tool that shows whether it is over."""
     over: Callable[[Facts], bool]
     """Says from that tool's facts whether it is over."""
-    breaks: Callable[[random.Random, Any, str, bool], Broken | None]
-    """Draws what is wrong, given chance, what draws may look at (``declaration.Drawn``), the split, and whether the
-    agent can end it; None where the request has no place for it."""
+    breaks: Callable[[random.Random, Any, str, bool], BrokenDevice | None]
+    """Draws what is wrong, given chance, what draws may look at (``declaration.DrawContext``), the split, and whether
+    the agent can end it; None where the request has no place for it."""
 
 
 CallUser = Callable[[str, Mapping[str, Any]], str]
@@ -159,3 +160,6 @@ class StepOutcome:
     facts: Facts
     over: bool
     actions: Iterable[Action]
+
+
+moved.keep_old_names(__name__)

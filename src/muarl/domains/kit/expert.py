@@ -17,11 +17,11 @@ from muarl.domains.kit.colleague import DECLINED
 from muarl.domains.kit.declaration import several
 from muarl.domains.kit.device import Step
 from muarl.domains.kit.gold import MAX_MOVES
-from muarl.domains.kit.moves import ANEW, Move, Refused, Request, call_key
+from muarl.domains.kit.moves import ANEW, Move, Request, WriteRefusal, call_key
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
 from muarl.domains.kit.service import Service
-from muarl.domains.kit.trouble import TRIES, Coping, Look, listings_of, looks_of, summary_of, trouble_in, understood
+from muarl.domains.kit.trouble import TRIES, Look, RetryState, listings_of, looks_of, summary_of, trouble_in, understood
 from muarl.domains.scripted_expert import ErrorProfile, ScriptedExpert
 from muarl.language.consent import drops_request, is_affirmative
 from muarl.language.user_acts import corrects, tells_works
@@ -49,7 +49,7 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._remedy = ""  # the tool without which another one does not work
         self._remedied = False  # whether the last call was to it
         self._step: Step | None = None  # what the user was asked to do
-        self._coping = Coping()
+        self._retry = RetryState()
         self._whose: Look | None = None  # the look-up that found out who is calling, as long as nothing has changed
         self._declined: dict[str, Any] = {}  # by its call, what a colleague has said no to
         self._needs_approval = False  # whether the last proposal was of something that a colleague must approve
@@ -155,11 +155,11 @@ class ServiceExpert(ScriptedExpert[Request]):
         self._last = None
         if self._service.tool_kinds.get(call.name) == "read":
             message = replace(message, content=understood(message.content or ""))
-        if self._coping.doubt is not None:
+        if self._retry.doubt is not None:
             self._find_out(call, message)
             return
-        if self._coping.tries:
-            self._coping.tries = 0
+        if self._retry.tries:
+            self._retry.tries = 0
             self._told.append(templates.pick(self._rng, templates.TROUBLE))
         self._remedy = self._service.remedy(message.content or "") if message.error else ""
         if self._remedied or self._remedy:
@@ -180,22 +180,22 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _system_failed(self, call: ToolCall, move: Move | None, message: Message) -> bool:
         """Take in an answer that is no answer of the tool's; False for one that is."""
         trouble = trouble_in(message)
-        if not trouble or (trouble == "cut" and max(self._coping.tries, self._coping.look_tries) >= TRIES - 1):
+        if not trouble or (trouble == "cut" and max(self._retry.tries, self._retry.look_tries) >= TRIES - 1):
             return False
         self._last, looks = None, None
         if self._service.tool_kinds.get(call.name) == "write":
             looks = looks_of(self._frames[0], self._seen) if self._frames else []
             looks += [] if self._whose is None else [self._whose]
             looks += listings_of(self._service, call, self._caller or {}, looks)
-        self._coping.failed(trouble, call, move, looks)
+        self._retry.failed(trouble, call, move, looks)
         return True
 
     def _find_out(self, call: ToolCall, message: Message) -> None:
         """Whether a write was carried out, by a look-up that was made anew."""
         answer = None if message.error else self._service.read(call.name, message.content or "")
-        if not self._coping.learn(answer):
+        if not self._retry.learn(answer):
             return
-        self._coping.tries = 0
+        self._retry.tries = 0
         frame = self._frames[0]
         frame.written.append(answer)  # as like the write's own answer as anything that is known
         frame.unsure = True
@@ -220,7 +220,7 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _written(self, message: Message, move: Move) -> None:
         frame, answer = self._frames[0], message.content or ""
         if message.error and move.fails and re.search(move.fails, answer, re.IGNORECASE):
-            frame.written.append(Refused(answer))
+            frame.written.append(WriteRefusal(answer))
             frame.confirmed = False
             return
         if message.error:
@@ -268,7 +268,7 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _decide(self) -> Message:
         if self._handed_over:
             return self._say(templates.TRANSFERRED)
-        if self._coping.waiting and (message := self._cope()) is not None:
+        if self._retry.waiting and (message := self._cope()) is not None:
             return message
         if self._remedy:
             self._remedied = True
@@ -289,22 +289,22 @@ class ServiceExpert(ScriptedExpert[Request]):
 
     def _cope(self) -> Message | None:
         """The next step with a call that the system has failed. None where it is put off, and others come first."""
-        coping = self._coping
-        if coping.again is not None:
-            (pending_call, self._move), coping.again = coping.again, None
+        retry = self._retry
+        if retry.again is not None:
+            (pending_call, self._move), retry.again = retry.again, None
             return self._call(pending_call.name, **pending_call.arguments)
-        if coping.doubt is not None:
-            tool, arguments, _ = coping.doubt.looks[0]
+        if retry.doubt is not None:
+            tool, arguments, _ = retry.doubt.looks[0]
             return self._call(tool, **arguments)
-        call, coping.stuck, coping.tries, coping.look_tries = coping.stuck, None, 0, 0
+        call, retry.stuck, retry.tries, retry.look_tries = retry.stuck, None, 0, 0
         assert call is not None
         frame = self._frames[0] if self._frames else None
-        if frame is not None and len(self._frames) > 1 and not frame.put_off and not coping.doubtful:
+        if frame is not None and len(self._frames) > 1 and not frame.put_off and not retry.doubtful:
             frame.put_off, frame.confirmed = True, self._service.tool_kinds.get(call.name) == "write"
             self._frames.append(self._frames.pop(0))
             self._told.append(templates.pick(self._rng, templates.PUT_OFF))
             return None
-        return self._hand_over(summary_of(call, self._service.caller, doubtful=coping.doubtful))
+        return self._hand_over(summary_of(call, self._service.caller, doubtful=retry.doubtful))
 
     def _hand_over(self, why: str) -> Message:
         """Hand the user over, or, where there is nobody to take over, give the request up."""
@@ -356,7 +356,7 @@ class ServiceExpert(ScriptedExpert[Request]):
     def _next_move(self, frame: Request) -> Move | None:
         """What the plan says. None where it can make nothing of what is known after a write of which only that is
         known that it was carried out; of a look-up that it can make nothing of another one is made."""
-        service, coping, caller = self._service, self._coping, self._caller or {}
+        service, retry, caller = self._service, self._retry, self._caller or {}
         intent, authority = service.intent(frame.intent), service.authority
         while True:
             try:
@@ -366,9 +366,9 @@ class ServiceExpert(ScriptedExpert[Request]):
                     self._told.append(templates.THAT_IS_DONE)
                     self._frames.pop(0)
                     return None
-                if not frame.looked or coping.relooks >= TRIES:
+                if not frame.looked or retry.relooks >= TRIES:
                     raise
-                coping.relooks += 1
+                retry.relooks += 1
                 self._seen.pop(frame.looked.popitem()[0].split(ANEW)[0], None)
             else:
                 return move

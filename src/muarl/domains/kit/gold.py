@@ -13,7 +13,7 @@ from muarl.domains.authoring import nearest
 from muarl.domains.base import World
 from muarl.domains.generated import Infeasible
 from muarl.domains.kit.device import take
-from muarl.domains.kit.moves import Move, Notes, Refused, Request, call_key, looked_up
+from muarl.domains.kit.moves import Move, Notes, Request, WriteRefusal, call_key, looked_up
 from muarl.domains.kit.plan import next_move
 from muarl.domains.kit.records import fill
 from muarl.domains.tasks import Action
@@ -98,7 +98,7 @@ def run(
                 compared = None if move.limit is None else tuple(n for n in move.arguments if n != "reason")
                 outcome.actions.append(Action(move.tool, move.arguments, compare_args=compared))
                 outcome.writes.append(move)
-            request.written.append(Refused(error) if error else result)
+            request.written.append(WriteRefusal(error) if error else result)
             seen = {}
         elif move.kind == "instruct":
             world = world or open_world()
@@ -236,7 +236,7 @@ def attempt(world: World, tool: str, arguments: Mapping[str, Any], service: Serv
 
 def noted(service: Service, tool: str, result: ToolResult) -> Any:
     """What a plan gets of a write: the answer, or the refusal."""
-    return Refused(result.content) if result.error else _answer(service, tool, result.content)
+    return WriteRefusal(result.content) if result.error else _answer(service, tool, result.content)
 
 
 def _answer(service: Service, tool: str, content: str) -> Any:

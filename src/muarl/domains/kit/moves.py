@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from muarl import moved
 from muarl.domains.kit.authority import Limit
 from muarl.domains.kit.device import Step
 
@@ -28,7 +29,7 @@ class Request:
     looked: dict[str, Any] = field(default_factory=dict)
     """Results of look-ups that it went by, which stay as they were when it has written."""
     written: list[Any] = field(default_factory=list)
-    """Results of its writes, in order, those that were refused as ``Refused``."""
+    """Results of its writes, in order, those that were refused as ``WriteRefusal``."""
     reported: list[dict[str, Any]] = field(default_factory=list)
     """What the user told of each step."""
     over: bool = False
@@ -44,11 +45,11 @@ class Request:
 
     def forget_refusals(self) -> None:
         """Try again what was refused: something about the request has changed."""
-        while self.written and isinstance(self.written[-1], Refused):
+        while self.written and isinstance(self.written[-1], WriteRefusal):
             self.written.pop()
 
 
-class Refused(str):
+class WriteRefusal(str):
     """What a tool answered that refused a write. It is false, and the text is there to be looked into."""
 
     def __bool__(self) -> bool:
@@ -157,3 +158,6 @@ def looked_up(key: str) -> tuple[str, dict[str, Any]]:
     """The tool and the arguments of a look-up that a request has gone by."""
     tool, arguments = key.split(ANEW)[0].split(" ", 1)
     return tool, json.loads(arguments)
+
+
+moved.keep_old_names(__name__)

@@ -19,7 +19,7 @@ from muarl.domains.kit.colleague import APPROVED, DECLINED, REQUEST
 from muarl.domains.kit.declaration import RESERVED, Intent, Slot, Texts, several
 from muarl.domains.kit.device import OVER, Step
 from muarl.domains.kit.mistakes import calling_line, calling_place, line_of, line_of_plan, one_of_them
-from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Refused, Request, Rule, Seen, call_key
+from muarl.domains.kit.moves import ANEW, ENDS, Move, MoveKind, Notes, Request, Rule, Seen, WriteRefusal, call_key
 from muarl.domains.kit.records import PLACE, Record, at, fill, plain, rows, same, wrapped
 from muarl.domains.policy_numbers import RuleNumbers, numbers_of
 
@@ -140,7 +140,7 @@ class Plan:
         ``propose``: what comes behind "I will", or a whole question, which is asked as it is.
 
         ``fails``: a regular expression of refusals that the plan deals with: it gets what the tool answers as
-        ``Refused``.
+        ``WriteRefusal``.
         """
         self._run.cite("write", tool, rule)
         return self._run.write(tool, arguments, several(propose), several(done), fails)
@@ -382,7 +382,7 @@ class _Run:
                 "write", tool=tool, arguments=plain_arguments, texts=propose, fails=fails, place=place, limit=limit
             )
         result = wrapped(self.request.written[number])
-        if not isinstance(result, Refused):
+        if not isinstance(result, WriteRefusal):
             self.values["result"] = result
         return result
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from muarl.basics.errors import OwnCodeError
-from muarl.domains.checking import Checked, KeptRule, Problem, RuleKeeper, RuleTable, place_of
+from muarl.domains.checking import CheckReport, KeptRule, Problem, RuleKeeper, RuleTable, place_of
 from muarl.domains.generated import Infeasible
 from muarl.domains.kit import gold
 from muarl.domains.kit.colleague import REQUEST
@@ -63,7 +63,7 @@ class TaskSeen:
     """How each of its requests ends as it is first asked: (intent, kind, text of the rule)."""
 
 
-def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
+def check(maker: TaskMaker, tasks: Sequence[Task]) -> CheckReport:
     """The table, and the numbered rules that nothing declared keeps."""
     policy = numbered(_policy(maker.service))
     keepers = declared(maker)
@@ -71,7 +71,7 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
     if not keepers:
         unnamed = f"the policy numbers {len(policy)} rules; no declaration names one (refuse_if(..., rule=10))"
         table = RuleTable(tuple(KeptRule(number, whole[number]) for number in policy), 0)
-        return Checked(unnamed if policy else "the policy numbers no rules", rules=table if policy else None)
+        return CheckReport(unnamed if policy else "the policy numbers no rules", rules=table if policy else None)
     seen = [_seen(maker, task) for task in tasks if _is_of(maker, task)]
     order = [*policy, *(number for number in keepers if number not in policy)]
     rules = tuple(KeptRule(n, whole.get(n, ""), _kept(keepers.get(n, ()), seen)) for n in order)
@@ -92,7 +92,7 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> Checked:
     ]
     kept_count = sum(number in keepers for number in policy)
     measured = f"{kept_count} of {len(policy)} numbered rules, {len(seen)} tasks"
-    return Checked(measured, tuple(problems), _rows(rules), RuleTable(rules, len(seen)))
+    return CheckReport(measured, tuple(problems), _rows(rules), RuleTable(rules, len(seen)))
 
 
 def _kept(keepers: Sequence[Keeper], seen: Sequence[TaskSeen]) -> tuple[RuleKeeper, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from muarl.basics.copies import Shared
+from muarl.basics.copies import SharedInCopies
 from muarl.domains.overlay import sampled
 from muarl.language.values import join, normal, say_date, say_day_first
 
@@ -16,7 +16,7 @@ PLACE = re.compile(r"\{([a-z_][\w.]*)(?:\|(\w+))?\}")
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class Record(Shared):
+class Record(SharedInCopies):
     """An object of JSON with its fields as attributes: ``booking.status``, and by name: ``booking["status"]``.
 
     A field that it does not have is an AttributeError that names those it has; ``"status" in booking`` asks first.

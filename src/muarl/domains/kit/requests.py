@@ -11,8 +11,8 @@ from muarl.basics.errors import ConfigError
 from muarl.domains.base import Domain, World
 from muarl.domains.generated import Infeasible, UserRequest
 from muarl.domains.kit import gold
-from muarl.domains.kit.declaration import Described, Drawn, Intent, Slot
-from muarl.domains.kit.device import Broken
+from muarl.domains.kit.declaration import DrawContext, Intent, RecordDescription, Slot
+from muarl.domains.kit.device import BrokenDevice
 from muarl.domains.kit.gold import RequestOutcome
 from muarl.domains.kit.moves import Request, Rule
 from muarl.domains.kit.records import Record, plain, same, wrapped
@@ -51,7 +51,7 @@ class RequestSource:
     before: list[Action] = field(default_factory=list)
     """Gold actions of the requests that come first."""
     split: str = "train"
-    broken: Broken | None = None
+    broken: BrokenDevice | None = None
     """What is wrong with the user's device."""
     _looked: dict[int, dict[str, Any]] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class RequestSource:
         trouble = self.service.intent(intent).trouble
         if trouble is None:
             return True
-        drawn = Drawn(Record(self.tables), Record(self.user), self.service.today, goal)
+        drawn = DrawContext(Record(self.tables), Record(self.user), self.service.today, goal)
         broken = None if self.broken is not None else trouble.breaks(self.rng, drawn, self.split, solvable)
         if broken is None:
             return False
@@ -93,7 +93,7 @@ class RequestSource:
         self._looked.clear()
         return True
 
-    def mend_device(self, task: Task, broken: Broken | None) -> None:
+    def mend_device(self, task: Task, broken: BrokenDevice | None) -> None:
         """Go back to what was wrong before."""
         if self.broken is not broken:
             self.task, self.broken = task, broken
@@ -274,7 +274,9 @@ def _with(source: RequestSource, intent: str, goal: Mapping[str, Any], slot: str
     return None if description is None else {**other, f"described {slot}": description}
 
 
-def _description(source: RequestSource, slot: str, how: Described, record: Any, slot_records: Mapping[str, Any]) -> Any:
+def _description(
+    source: RequestSource, slot: str, how: RecordDescription, record: Any, slot_records: Mapping[str, Any]
+) -> Any:
     """What tells a record from the user's others; None where nothing does."""
     alike = [r for _, r in _candidates(source, slot, slot_records) if normal(r[how.match]) == normal(record[how.match])]
     return record[how.match] if len(alike) == 1 else None
@@ -402,7 +404,7 @@ def possible(
         else:
             owners = (identity.key, not foreign) if slot.draw.own and identity is not None else None
             records = list(
-                slot.draw.records(Drawn(Record(tables), Record(user), service.today, slot_records, owners=owners))
+                slot.draw.records(DrawContext(Record(tables), Record(user), service.today, slot_records, owners=owners))
             )
         if slot.draw.own and identity is not None:
             mine = user[identity.key]

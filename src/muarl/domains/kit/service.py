@@ -18,7 +18,7 @@ from muarl.domains.authoring import nearest
 from muarl.domains.base import Domain
 from muarl.domains.kit import compact
 from muarl.domains.kit.authority import Authority, Limit, authority_of
-from muarl.domains.kit.declaration import Described, Fact, Identity, Intent, Remedy, Slot, several
+from muarl.domains.kit.declaration import Fact, Identity, Intent, RecordDescription, Remedy, Slot, several
 from muarl.domains.kit.device import Device
 from muarl.domains.kit.people import FIRST_NAMES, Maker
 from muarl.domains.kit.records import PLACE
@@ -339,7 +339,7 @@ class Service:
     def _built_in(self) -> Mapping[str, ValueKind]:
         return built_in(self.today, self.first_names)
 
-    def kind(self, of: Slot | Fact | Described) -> ValueKind:
+    def kind(self, of: Slot | Fact | RecordDescription) -> ValueKind:
         """The kind of value."""
         return self._built_in[of.kind] if isinstance(of.kind, str) else of.kind
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from muarl.basics.errors import ConfigError
-from muarl.domains.auditing import Asked, Asks, AuditRules
+from muarl.domains.auditing import Asks, AuditRules, UserQuestion
 from muarl.domains.kit.audit import Lazy, LazyList
 from muarl.domains.kit.expert import ServiceExpert
 from muarl.domains.kit.service import Service
@@ -68,7 +68,7 @@ def merged_rules(rules: Sequence[AuditRules]) -> AuditRules:
     )
 
 
-def _asks(all_of: Sequence[Asks], task: Task, said: Sequence[str]) -> list[Asked]:
+def _asks(all_of: Sequence[Asks], task: Task, said: Sequence[str]) -> list[UserQuestion]:
     return [one for asks in all_of for one in asks(task, said)]
 
 

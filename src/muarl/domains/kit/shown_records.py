@@ -52,7 +52,7 @@ class Target:
 
 
 @dataclass
-class Showing:
+class LinkEvidence:
     """What a place's objects have shown of a target."""
 
     target: Target
@@ -152,7 +152,7 @@ class _Learned:
     def __init__(self) -> None:
         self.tables: dict[str, Fields | None] = {}
         self.parts: dict[tuple[str, str], Fields] = {}
-        self.links: dict[Place, dict[Target, Showing]] = {}
+        self.links: dict[Place, dict[Target, LinkEvidence]] = {}
         self.times: Counter[Place] = Counter()
 
     def note_tables(self, tables: Mapping[str, Mapping[str, Any]]) -> None:
@@ -184,19 +184,19 @@ class _Learned:
                     record = thaw(records[key]) if key in records else None
                     if not isinstance(record, dict):
                         continue
-                    links.setdefault(target := Target(table, name), Showing(target)).see(fields, record)
+                    links.setdefault(target := Target(table, name), LinkEvidence(target)).see(fields, record)
                     for part, inner in record.items():
                         for other, part_key in keys.items() if isinstance(inner, dict) else ():
                             if other != name and part_key in inner:
                                 target = Target(table, name, part, other)
-                                links.setdefault(target, Showing(target)).see(fields, _as_record(inner[part_key]))
+                                links.setdefault(target, LinkEvidence(target)).see(fields, _as_record(inner[part_key]))
 
-    def chosen(self) -> dict[Place, list[Showing]]:
+    def chosen(self) -> dict[Place, list[LinkEvidence]]:
         """For each place the link that tells the most of a record, of those that all its objects had, and of each part
         of a record."""
-        out: dict[Place, list[Showing]] = {}
+        out: dict[Place, list[LinkEvidence]] = {}
         for place, links in self.links.items():
-            best: dict[tuple[str, str], Showing] = {}
+            best: dict[tuple[str, str], LinkEvidence] = {}
             for link in links.values():
                 target = link.target
                 if not link.fields or (link.times < (SURE if target.part else self.times[place])):
@@ -212,7 +212,7 @@ class _Learned:
         return out
 
 
-def _told(link: Showing) -> tuple[int, int, bool]:
+def _told(link: LinkEvidence) -> tuple[int, int, bool]:
     """How much a link tells."""
     return len(set(link.fields.values())), link.times, not link.target.key.startswith(_ARGUMENT)
 

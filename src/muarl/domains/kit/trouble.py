@@ -78,7 +78,7 @@ class Doubt:
 
 
 @dataclass(slots=True)
-class Coping:
+class RetryState:
     """What becomes of a call that the system has failed."""
 
     again: tuple[ToolCall, Move | None] | None = None

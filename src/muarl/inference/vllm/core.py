@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
-from muarl.inference.base import FinishReason, OnTokens, Sampled, SamplingParams
+from muarl.inference.base import Completion, FinishReason, OnTokens, SamplingParams
 from muarl.inference.requests import EngineStats, checked
 from muarl.inference.sampling import spread_seed
 from muarl.inference.vllm.settings import (
@@ -37,7 +37,7 @@ class Core(Protocol):
 
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens | None = None
-    ) -> Sampled: ...
+    ) -> Completion: ...
 
     async def load(self, paths: Sequence[str], version: int) -> None:
         """Take all weights from these safetensors files as ``version``; an adapter is dropped."""
@@ -118,7 +118,7 @@ class VllmCore:
 
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens | None = None
-    ) -> Sampled:
+    ) -> Completion:
         """Sample one completion; see ``Sampler``, and ``StreamingSampler`` for ``on_tokens``. Never returns one of
         mixed versions."""
         prompt = checked(prompt_ids, params, vocab=self._vocab, max_context=self.settings.max_context).tolist()
@@ -284,7 +284,7 @@ class VllmCore:
             raise InfrastructureError("vLLM ended a request without an answer", boundary="agent")
         return last
 
-    def _sampled(self, output: Any, params: SamplingParams, version: int) -> Sampled:
+    def _sampled(self, output: Any, params: SamplingParams, version: int) -> Completion:
         completion = output.outputs[0]
         ids = tuple(int(i) for i in completion.token_ids)
         logprobs = tuple(float(at[i].logprob) for i, at in zip(ids, completion.logprobs, strict=True))
@@ -296,7 +296,7 @@ class VllmCore:
         self.stats.prefill_tokens += len(output.prompt_token_ids) - reused
         self.stats.decode_tokens += len(ids)
         reason: FinishReason = "stop" if ids[-1] in params.stop_ids else "length"
-        return Sampled(ids, logprobs, reason, version)
+        return Completion(ids, logprobs, reason, version)
 
 
 def _tell(completion: Any, streamed: int, on_tokens: OnTokens) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.basics.errors import InfrastructureError
-from muarl.inference.base import AdapterWeights, OnTokens, Sampled, SamplingParams, Weights
+from muarl.inference.base import AdapterWeights, Completion, OnTokens, SamplingParams, Weights
 from muarl.inference.requests import EngineStats
 from muarl.inference.vllm.core import Core, VllmCore
 from muarl.inference.vllm.loops import LoopThread
@@ -60,18 +60,20 @@ class VllmEngine:
         """Tokens computed, found in the cache and sampled. ``evictions`` counts completions restarted."""
         return self._core.stats
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         """Sample one completion; see ``Sampler``. ConfigError for a request that can never be served,
         InfrastructureError (boundary "agent") if vLLM fails or the deadline passes."""
         return await self._ask(self._core.sample(tuple(prompt_ids), params))
 
     async def stream(
         self, prompt_ids: Sequence[int], params: SamplingParams, on_tokens: OnTokens, *, session: str | None = None
-    ) -> Sampled:
+    ) -> Completion:
         """As ``sample``, and ``on_tokens`` is told of ids as they come; see ``StreamingSampler``."""
         return await self._ask(self._core.sample(tuple(prompt_ids), params, on_tokens))
 
-    async def _ask(self, work: Coroutine[Any, Any, Sampled]) -> Sampled:
+    async def _ask(self, work: Coroutine[Any, Any, Completion]) -> Completion:
         try:
             return await self._thread.call(work, self.deadline, "a completion by vLLM (engine.deadline)")
         except InfrastructureError as problem:

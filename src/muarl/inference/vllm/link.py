@@ -10,7 +10,7 @@ from typing import Any
 from muarl.basics.calls import Calls, Frame
 from muarl.basics.errors import InfrastructureError, MuarlError
 from muarl.basics.frames import WireError
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.vllm import wire
 
 CONNECTING = 10.0
@@ -50,7 +50,7 @@ class Link(Calls):
                 f"{name} could not be reached: {what}", boundary="agent", retryable=not refused
             ) from problem
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, seconds: float) -> Sampled:
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, seconds: float) -> Completion:
         """One completion. After ``seconds`` an InfrastructureError; a server that has answered nobody for so long is
         taken to hang, and the link is broken."""
         began = time.monotonic()

@@ -18,12 +18,12 @@ from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.inference.base import Weights
 from muarl.inference.vllm.link import Link
 from muarl.inference.vllm.pool import Newest, VllmPool
-from muarl.models.buckets import Named, dtype_name, parts
+from muarl.models.buckets import NamedTensor, dtype_name, parts
 
 PART_BYTES = 512 << 20
 
 
-def announcement(part: Sequence[Named]) -> dict[str, Any]:
+def announcement(part: Sequence[NamedTensor]) -> dict[str, Any]:
     """What receivers must know of tensors that come one after another: names, types and shapes in that order."""
     return {
         "names": [n for n, _ in part],
@@ -101,7 +101,7 @@ class NcclGroup:
             except MuarlError as problem:
                 raise InfrastructureError(str(problem), boundary="agent") from None
 
-    def _send(self, part: Sequence[Named]) -> None:
+    def _send(self, part: Sequence[NamedTensor]) -> None:
         stream = torch.cuda.current_stream()
         sent = []
         for name, tensor in part:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from muarl.basics.child import Child, end_all
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.vllm.link import Link
 from muarl.inference.vllm.process import reason
 
@@ -125,7 +125,7 @@ class VllmPool:
         end_all((s.process for s in self.servers if s.process is not None), self.patience.grace)
         self.notify()
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled:
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Completion:
         """One completion by the session's server; see ``Sampler``."""
         server = await self._route(session)
         assert server.link is not None

@@ -19,7 +19,7 @@ from muarl.basics.child import Child
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError
 from muarl.basics.keys import read_secret
 from muarl.basics.system import usable_cores
-from muarl.inference.base import AdapterWeights, Sampled, SamplingParams, Weights
+from muarl.inference.base import AdapterWeights, Completion, SamplingParams, Weights
 from muarl.inference.vllm.loops import LoopThread
 from muarl.inference.vllm.nccl import NcclGroup
 from muarl.inference.vllm.pool import Newest, Patience, ServerPlan, VllmPool
@@ -97,7 +97,9 @@ class VllmServers:
         """The process ids of our servers, None for those that are down or somebody else's."""
         return [None if s.process is None else s.process.pid for s in self._pool.servers]
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         """Sample one completion; see ``Sampler``. ConfigError for a request that can never be served;
         InfrastructureError (boundary "agent") if its server is lost, hangs or answers too late."""
         patience = self._pool.patience

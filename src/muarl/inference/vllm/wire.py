@@ -17,7 +17,7 @@ import numpy as np
 
 from muarl.basics.errors import CheckpointError, ConfigError, InfrastructureError, MuarlError
 from muarl.basics.frames import WireError, receive, send
-from muarl.inference.base import Sampled, SamplingParams
+from muarl.inference.base import Completion, SamplingParams
 
 GREETING_LIMIT = 4096
 GREETING_SECONDS = 20.0
@@ -84,13 +84,13 @@ def unpack_request(value: Mapping[str, Any], payload: bytes) -> tuple[list[int],
         raise ConfigError(f"a request that cannot be read: {problem!r}") from None
 
 
-def pack_sampled(sampled: Sampled) -> tuple[dict[str, Any], bytes]:
+def pack_sampled(sampled: Completion) -> tuple[dict[str, Any], bytes]:
     """A completion."""
     logprobs = np.asarray(sampled.logprobs, dtype="<f8").tobytes()
     return {"finish": sampled.finish_reason, "version": sampled.version}, _ids(sampled.ids) + logprobs
 
 
-def unpack_sampled(value: Mapping[str, Any], payload: bytes) -> Sampled:
+def unpack_sampled(value: Mapping[str, Any], payload: bytes) -> Completion:
     """What ``pack_sampled`` packed. WireError if it is anything else."""
     count, rest = divmod(len(payload), 12)
     finish, version = value.get("finish"), value.get("version")
@@ -98,7 +98,7 @@ def unpack_sampled(value: Mapping[str, Any], payload: bytes) -> Sampled:
         raise WireError("a completion that cannot be read")
     ids = np.frombuffer(payload, dtype="<i4", count=count)
     logprobs = np.frombuffer(payload, dtype="<f8", offset=4 * count)
-    return Sampled(tuple(ids.tolist()), tuple(logprobs.tolist()), finish, version)
+    return Completion(tuple(ids.tolist()), tuple(logprobs.tolist()), finish, version)
 
 
 def pack_error(problem: BaseException) -> dict[str, Any]:

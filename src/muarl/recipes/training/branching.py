@@ -14,7 +14,7 @@ from itertools import groupby
 
 from muarl.basics.seeds import derive_seed
 from muarl.config.rl import RlConfig
-from muarl.recipes.training.first_look import Drawn, FirstLook
+from muarl.recipes.training.first_look import DrawnTasks, FirstLook
 from muarl.rollouts.beginnings import Beginning
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.types.episode import Episode
@@ -23,7 +23,7 @@ Play = Callable[[Sequence[RolloutRequest]], Awaitable[list[Episode]]]
 
 
 async def play_branching(
-    rl: RlConfig, draw: Callable[[int], Drawn], play: Play, number: int, *, seed: int, label: str
+    rl: RlConfig, draw: Callable[[int], DrawnTasks], play: Play, number: int, *, seed: int, label: str
 ) -> FirstLook:
     """Play the groups of a draw: their stems first, then what branches off them."""
     tasks, choice = draw(number)

@@ -27,7 +27,7 @@ from muarl.types.episode import Episode, StopReason
 if TYPE_CHECKING:
     from muarl.recipes.training.practice import Practice, TaskChoice
 
-Drawn = tuple[Sequence[Task], "TaskChoice | None"]
+DrawnTasks = tuple[Sequence[Task], "TaskChoice | None"]
 """Tasks, and how they were chosen, None if they are as they were drawn."""
 
 
@@ -47,7 +47,7 @@ class FirstLook:
 
 async def look_first(
     rl: RlConfig,
-    draw: Callable[[int], Drawn],
+    draw: Callable[[int], DrawnTasks],
     play: Callable[[Sequence[RolloutRequest]], Awaitable[list[Episode]]],
     number: int,
     *,
@@ -97,7 +97,7 @@ async def look_first(
 
 async def play_all(
     rl: RlConfig,
-    draw: Callable[[int], Drawn],
+    draw: Callable[[int], DrawnTasks],
     play: Callable[[Sequence[RolloutRequest]], Awaitable[list[Episode]]],
     number: int,
     *,

@@ -104,7 +104,7 @@ class Angry(AlteredUser):
         return text
 
 
-class Wandering(AlteredUser):
+class WanderingUser(AlteredUser):
     """Says something else instead of an answer now and then, and answers later. What an agent asked is answered once it
     has spoken again; a proposal only once it has been made again."""
 
@@ -167,7 +167,7 @@ class Wandering(AlteredUser):
         return text
 
 
-class OffTopic(Wandering):
+class OffTopic(WanderingUser):
     """Chatter behind answers, and now and then instead of them."""
 
     often, longest, most = 0.3, 1, 4
@@ -193,7 +193,7 @@ _WORDY = (
 )
 
 
-class Silent(Wandering):
+class Silent(WanderingUser):
     """Dots and grunts instead of answers, and answers of a word or two. ``leaves``: no proposal is ever answered."""
 
     often, longest, most = 0.45, 2, 7

@@ -140,8 +140,8 @@ def _question(place: ServicePlace, answering: Sequence[str]) -> Question:
 
 
 class _Withheld:
-    """Makes the task of a user who wants to be served, and does not say who it is (``support.Refused``). ``always``:
-    there is nothing else to insist on."""
+    """Makes the task of a user who wants to be served, and does not say who it is (``support.RefusedRequest``).
+    ``always``: there is nothing else to insist on."""
 
     def __init__(self, place: ServicePlace, *, always: bool) -> None:
         self._place, self._always = place, always

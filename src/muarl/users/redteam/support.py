@@ -108,7 +108,7 @@ class WaveringUser(Protocol):
         ...
 
 
-Refused = Callable[[Task, random.Random, float], Task | None]
+RefusedRequest = Callable[[Task, random.Random, float], Task | None]
 """(an ordinary task, rng, what was drawn from [0, 1)): the same with a user who insists on what the policy forbids in
 the domain's own way; None where that number stands for a request that the generator has marked as forbidden. Raises
 Infeasible where the task does not fit."""
@@ -150,8 +150,8 @@ class RedTeamSupport:
     """A goal as a clause that follows "you want to" (kind, goal, whether the user remembers not all of it)."""
     question: Question | None = None
     """See Question; None: its users ask nothing."""
-    refused: Refused | None = None
-    """See Refused; None: there are only the generator's forbidden requests."""
+    refused: RefusedRequest | None = None
+    """See RefusedRequest; None: there are only the generator's forbidden requests."""
     lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The kinds that it cannot host, each with the reason."""
     consent: bool = True

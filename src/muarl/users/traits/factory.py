@@ -11,7 +11,7 @@ from muarl.domains.tasks import Task
 from muarl.types.chat import Message
 from muarl.users.agenda_service import ServiceAgendaUser, parts_of
 from muarl.users.base import User
-from muarl.users.behaviours.altered import Wandering
+from muarl.users.behaviours.altered import WanderingUser
 from muarl.users.behaviours.service_speech import ServiceSpeech
 from muarl.users.traits.agenda import DifficultUser
 from muarl.users.traits.foreign import PartlyForeign
@@ -35,7 +35,7 @@ def difficult(user_class: type[ServiceAgendaUser]) -> type[DifficultUser]:
     return _MADE[user_class]
 
 
-class _Digressing(Wandering):
+class _Digressing(WanderingUser):
     """Asks about something else instead of answering, and comes back to it."""
 
     def __init__(self, user: DifficultUser, label: str, share: float) -> None:

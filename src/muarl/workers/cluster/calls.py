@@ -1,7 +1,8 @@
 """Asking a process of the cluster: answers come before a deadline, and every way of not answering is one of two.
 
-``Lost``: the process or its machine is gone or silent; others may be asked. A MuarlError that the process raised: it
-answered, and that is what it had to say. Anything else it raised is a defect, and passes through as Ray reports it.
+``ProcessLost``: the process or its machine is gone or silent; others may be asked. A MuarlError that the process
+raised: it answered, and that is what it had to say. Anything else it raised is a defect, and passes through as Ray
+reports it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from muarl.workers.failures import Failure, Lost
+from muarl.workers.failures import Failure, ProcessLost
 
 
 async def answer(asked: Awaitable[Any], seconds: float, who: str) -> Any:
-    """What a process answered. Lost after so many seconds, or if it is gone; the MuarlError that it raised."""
+    """What a process answered. ProcessLost after so many seconds, or if it is gone; the MuarlError that it raised."""
     from ray import exceptions as ray
 
     try:
@@ -46,14 +47,14 @@ def lost_or_raised(problem: Exception, seconds: float, who: str) -> Exception:
     from ray import exceptions as ray
 
     if isinstance(problem, ray.GetTimeoutError) or not isinstance(problem, ray.RayError):
-        return Lost(f"{who} did not answer within {seconds:.0f} s")
+        return ProcessLost(f"{who} did not answer within {seconds:.0f} s")
     if isinstance(problem, ray.ActorDiedError):
-        return Lost(f"{who} died: {_first_line(problem)}", final=True)
+        return ProcessLost(f"{who} died: {_first_line(problem)}", final=True)
     if isinstance(problem, ray.RayTaskError):
         return problem
     if isinstance(problem, ray.ActorUnavailableError):
-        return Lost(f"{who} was lost: it died, or its machine or the network to it")
-    return Lost(f"{who} was lost: {_first_line(problem)}")
+        return ProcessLost(f"{who} was lost: it died, or its machine or the network to it")
+    return ProcessLost(f"{who} was lost: {_first_line(problem)}")
 
 
 async def _awaited(asked: Awaitable[Any]) -> Any:

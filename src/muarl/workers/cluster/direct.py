@@ -13,7 +13,7 @@ from uuid import uuid4
 from muarl.basics.errors import MuarlError
 from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.sampler_actor import GroupMembership
-from muarl.workers.failures import Lost
+from muarl.workers.failures import ProcessLost
 
 if TYPE_CHECKING:
     from muarl.learning.settings import LoraSettings
@@ -109,7 +109,7 @@ class DirectRoute:
             return ""
         try:
             return await self._form(weights, [m for m in members if m.number in there])
-        except (Lost, MuarlError) as problem:
+        except (ProcessLost, MuarlError) as problem:
             log.warning("this update goes through the object store, since no group for weights was formed: %s", problem)
             await self._give_up(str(problem))
             return ""
@@ -137,7 +137,7 @@ class DirectRoute:
 
     async def _token_of(self, member: Member) -> str | None:
         """The token of the group that a sampler is in, "" for none; None if it is not there."""
-        with suppress(Lost, MuarlError):
+        with suppress(ProcessLost, MuarlError):
             return await answer(member.actor.group_token.remote(), self.forming, member.who) or ""
         return None
 
@@ -146,7 +146,7 @@ class DirectRoute:
             problem: str | None = await answer(
                 member.actor.receive.remote(token, version, lora), self.seconds, member.who
             )
-        except (Lost, MuarlError) as caught:
+        except (ProcessLost, MuarlError) as caught:
             problem = str(caught)
         if problem:
             await self._give_up(f"{member.who}: {problem}")

@@ -17,8 +17,8 @@ from muarl.basics.errors import CheckpointError, InfrastructureError, MuarlError
 from muarl.models.buckets import Bucket, buckets
 from muarl.workers.cluster.calls import answer_now
 from muarl.workers.cluster.runtime import find
-from muarl.workers.cluster.sampler_actor import GroupMembership, Posted
-from muarl.workers.failures import Lost, answering
+from muarl.workers.cluster.sampler_actor import GroupMembership, PostedWeights
+from muarl.workers.failures import ProcessLost, answering
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -120,10 +120,12 @@ class ClusterLearner:
             # One at a time: while a lost one is noticed at once, those that wait for it would not answer for long.
             done, waiting = ray.wait(waiting, num_returns=1, timeout=self._seconds)
             if not done:
-                raise self._ended(Lost(f"learner {asked[waiting[0]]} did not answer within {self._seconds:.0f} s"))
+                raise self._ended(
+                    ProcessLost(f"learner {asked[waiting[0]]} did not answer within {self._seconds:.0f} s")
+                )
             try:
                 answer_now(done[0], self._seconds, f"learner {asked[done[0]]}")
-            except Lost as problem:
+            except ProcessLost as problem:
                 raise self._ended(problem) from None
         return [] if first is None else list(ray.get(first))
 
@@ -131,7 +133,7 @@ class ClusterLearner:
         result, self._version = self.ask(method, *arguments)
         return result
 
-    def _ended(self, problem: Lost) -> InfrastructureError:
+    def _ended(self, problem: ProcessLost) -> InfrastructureError:
         return InfrastructureError(
             f"{problem}. What was learned since the last checkpoint went with it. To continue from that checkpoint: "
             "muarl train --resume RUN, with the run's folder",
@@ -294,7 +296,7 @@ class LearnerActor:
             log.warning("%s", why)
             ray.get(find(board).fail.remote(version, why))
         else:
-            ray.get(find(board).post.remote(Posted(version, posted, lora)))
+            ray.get(find(board).post.remote(PostedWeights(version, posted, lora)))
 
     def _weights(self, adapter: bool) -> Iterable[tuple[str, Tensor]]:
         return cast(Any, self._there).adapter().items() if adapter else self._there.weights()

@@ -21,7 +21,7 @@ from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.extras import require
 from muarl.workers.cluster.calls import answer_now
 from muarl.workers.cluster.machines import ProcessGroup, bundles, check_fits, check_same, named, probe
-from muarl.workers.failures import Lost
+from muarl.workers.failures import ProcessLost
 
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 KNOCK = 10.0
@@ -101,7 +101,7 @@ class Cluster:
         try:
             for one, part in asked.items():
                 answer_now(one, self.timeout, f"a {part}")
-        except Lost as problem:
+        except ProcessLost as problem:
             raise MuarlError(f"cluster: {problem}. It did not even start; Ray's logs say more") from None
         waits, self._waits = self._waits, []
         for wait in waits:
@@ -143,13 +143,13 @@ def _name(kind: type) -> str:
 
 
 def find(name: str) -> Any:
-    """The actor of that name. Lost if there is none."""
+    """The actor of that name. ProcessLost if there is none."""
     import ray
 
     try:
         return ray.get_actor(name)
     except ValueError:
-        raise Lost(f"{name} is gone", final=True) from None
+        raise ProcessLost(f"{name} is gone", final=True) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def _check_software(nodes: Sequence[dict[str, Any]], timeout: float) -> None:
     try:
         # Not by name: several nodes of one machine have the same.
         software = [(name, answer_now(one, timeout, name)) for name, one in asked]
-    except Lost as problem:
+    except ProcessLost as problem:
         raise MuarlError(f"cluster: {problem}") from None
     check_same(look(), software)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from muarl.basics.errors import InfrastructureError, MuarlError
-from muarl.inference.base import PolicySampler, Sampled, SamplingParams, SleepingSampler, Weights
+from muarl.inference.base import Completion, PolicySampler, SamplingParams, SleepingSampler, Weights
 from muarl.models.buckets import Bucket
 from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.runtime import find
-from muarl.workers.failures import Failure, Lost, answering
+from muarl.workers.failures import Failure, ProcessLost, answering
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +24,7 @@ BuildSampler = Callable[[], PolicySampler]
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class PostedWeights:
     """References to the weights of a version."""
 
     version: int
@@ -37,7 +37,7 @@ class Board:
     """Where the newest weights are to be had: a small actor beside the driver, with references, not weights."""
 
     def __init__(self) -> None:
-        self._newest: Posted | Failure | None = None
+        self._newest: PostedWeights | Failure | None = None
         self._coming = 0
         self._news = asyncio.Event()
         self._news.set()
@@ -47,7 +47,7 @@ class Board:
         self._newest, self._coming = None, version
         self._news.clear()
 
-    async def post(self, newest: Posted) -> None:
+    async def post(self, newest: PostedWeights) -> None:
         """From now on these, unless newer ones are on their way already."""
         if newest.version >= self._coming:
             self._newest = newest
@@ -59,7 +59,7 @@ class Board:
             self._newest = Failure.of(InfrastructureError(why, boundary="agent"))
             self._news.set()
 
-    async def newest(self) -> Posted | Failure | None:
+    async def newest(self) -> PostedWeights | Failure | None:
         """What was posted last, None if the samplers' own checkpoint is the newest."""
         await self._news.wait()
         return self._newest
@@ -119,7 +119,7 @@ class SamplerActor:
         return await self.refresh(0)
 
     @answering
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Sampled:
+    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None) -> Completion:
         """See ``Sampler``."""
         sampler = self._sampler
         if sampler is None or self._version is None:
@@ -220,7 +220,7 @@ async def _fetched(references: Sequence[Any], seconds: float) -> list[Bucket]:
     """The buckets themselves, from wherever they are. InfrastructureError if they cannot be had."""
     try:
         got = await answer(asyncio.gather(*(_one(r) for r in references)), seconds, "the owner of the weights")
-    except Lost as problem:
+    except ProcessLost as problem:
         raise InfrastructureError(f"the newest weights cannot be fetched: {problem}", boundary="agent") from None
     return list(got)
 

@@ -15,14 +15,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muarl.basics.errors import InfrastructureError, MuarlError
-from muarl.inference.base import Sampled, SamplingParams, Weights
+from muarl.inference.base import Completion, SamplingParams, Weights
 from muarl.models.buckets import buckets
 from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.crew import PAUSE, Crew
 from muarl.workers.cluster.learners import RemoteWeights
 from muarl.workers.cluster.runtime import find
-from muarl.workers.cluster.sampler_actor import Posted
-from muarl.workers.failures import Lost
+from muarl.workers.cluster.sampler_actor import PostedWeights
+from muarl.workers.failures import ProcessLost
 
 if TYPE_CHECKING:
     from muarl.workers.cluster.direct import DirectRoute
@@ -31,11 +31,11 @@ log = logging.getLogger(__name__)
 
 
 class Remote(Protocol):
-    """One sampler that is somewhere else. ``sample`` raises Lost where it does not answer in time."""
+    """One sampler that is somewhere else. ``sample`` raises ProcessLost where it does not answer in time."""
 
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, seconds: float
-    ) -> Sampled: ...
+    ) -> Completion: ...
 
     def close_session(self, session: str) -> None: ...
 
@@ -58,7 +58,9 @@ class RoutedSampler:
         self._name = name
         self._homes: dict[str, int] = {}
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         """Sample one completion, wherever there is a sampler.
 
         InfrastructureError (boundary "agent") if none gave it before the deadline; not worth another try if all are
@@ -83,7 +85,7 @@ class RoutedSampler:
             self._crew.begin(place)
             try:
                 sampled = await self._remotes[place].sample(prompt_ids, params, own, left)
-            except Lost as problem:
+            except ProcessLost as problem:
                 if self._crew.lost(place, final=problem.final):
                     log.warning("%s; its sessions continue on other samplers", problem)
                 last = str(problem)
@@ -110,7 +112,7 @@ class ActorRemote:
 
     @cached_property
     def actor(self) -> Any:
-        """The actor. Lost if it is gone for good."""
+        """The actor. ProcessLost if it is gone for good."""
         return find(self.name)
 
     @property
@@ -120,19 +122,19 @@ class ActorRemote:
 
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, session: str | None, seconds: float
-    ) -> Sampled:
+    ) -> Completion:
         """See ``Remote``."""
         reference = self.actor.sample.remote(tuple(prompt_ids), params, session)
         try:
-            sampled: Sampled = await answer(reference, seconds, self.who)
-        except (asyncio.CancelledError, Lost):
+            sampled: Completion = await answer(reference, seconds, self.who)
+        except (asyncio.CancelledError, ProcessLost):
             forget(reference)
             raise
         return sampled
 
     def close_session(self, session: str) -> None:
         """See ``Remote``. Nobody waits for it."""
-        with suppress(Lost):
+        with suppress(ProcessLost):
             self.actor.close_session.remote(session)
 
 
@@ -196,12 +198,12 @@ class ClusterSampler(RoutedSampler):
                 references = await remote.publish(self._bucket, adapter=lora is not None)
             else:
                 references = await asyncio.to_thread(_put, weights, self._bucket)
-            posted = Posted(version, references, lora)
+            posted = PostedWeights(version, references, lora)
             await answer(self._board.post.remote(posted), self._seconds, "the board of weights")
         done = await asyncio.gather(*(self._refresh(r, version) for r in self.remotes), return_exceptions=True)
         problems = [d for d in done if isinstance(d, BaseException)]
         for problem in problems:
-            if not isinstance(problem, Lost):
+            if not isinstance(problem, ProcessLost):
                 raise problem
         if len(problems) == len(done):
             raise MuarlError(f"no sampler took the weights of version {version}: {problems[0]}")
@@ -211,7 +213,7 @@ class ClusterSampler(RoutedSampler):
         """See ``SleepingSampler``. A sampler that is lost sleeps well enough."""
         done = await asyncio.gather(*(self._asleep(r) for r in self.remotes), return_exceptions=True)
         for problem in done:
-            if isinstance(problem, BaseException) and not isinstance(problem, Lost):
+            if isinstance(problem, BaseException) and not isinstance(problem, ProcessLost):
                 raise problem
 
     async def aclose(self) -> None:
@@ -224,7 +226,7 @@ class ClusterSampler(RoutedSampler):
     async def _refresh(self, remote: ActorRemote, version: int) -> None:
         try:
             await answer(remote.actor.refresh.remote(version), self._seconds, remote.who)
-        except Lost as problem:
+        except ProcessLost as problem:
             if self._crew.lost(remote.number, final=problem.final):
                 log.warning("%s; it takes the weights of version %d when it is back", problem, version)
             raise

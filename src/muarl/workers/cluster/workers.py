@@ -22,7 +22,7 @@ from muarl.workers.cluster.calls import answer
 from muarl.workers.cluster.crew import PAUSE, Crew
 from muarl.workers.cluster.runtime import find
 from muarl.workers.cluster.samplers import forget
-from muarl.workers.failures import Lost, answering
+from muarl.workers.failures import ProcessLost, answering
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ Play = Callable[[RolloutRequest], Awaitable[Episode]]
 
 
 class Worker(Protocol):
-    """Somebody elsewhere who plays. ``play`` raises Lost where no episode comes back in time, ``ready`` where it does
-    not answer."""
+    """Somebody elsewhere who plays. ``play`` raises ProcessLost where no episode comes back in time, ``ready`` where it
+    does not answer."""
 
     async def ready(self, seconds: float) -> None: ...
 
@@ -82,7 +82,7 @@ class ClusterExecutor:
                     await self._workers[place].ready(self._seconds)
                     begun = True
                 episode = await self._workers[place].play(request, self._seconds)
-            except Lost as problem:
+            except ProcessLost as problem:
                 if self._crew.lost(place, final=problem.final):
                     log.warning("%s; its episodes are restarted on other workers", problem)
                 away = str(problem)
@@ -149,7 +149,7 @@ class ActorWorker:
         reference = self._actor.play.remote(request)
         try:
             episode: Episode = await answer(reference, seconds, self.who)
-        except (asyncio.CancelledError, Lost):
+        except (asyncio.CancelledError, ProcessLost):
             forget(reference)
             raise
         return episode

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from muarl.inference.base import PolicySampler, Sampled, SamplingParams, Weights
+from muarl.inference.base import Completion, PolicySampler, SamplingParams, Weights
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import LocalExecutor, Requests
 from muarl.types.episode import Episode
@@ -34,7 +34,9 @@ class PooledSampler:
         self._model, self._make = model, here
         self._engine: PolicySampler | None = None
 
-    async def sample(self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None) -> Sampled:
+    async def sample(
+        self, prompt_ids: Sequence[int], params: SamplingParams, *, session: str | None = None
+    ) -> Completion:
         """Sample one completion in this process."""
         if self._engine is None:
             self._engine = self._make()

@@ -20,7 +20,7 @@ from muarl.basics.errors import MuarlError
 from muarl.basics.frames import LARGEST
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.types.episode import Episode
-from muarl.workers.failures import Failure, Lost
+from muarl.workers.failures import Failure, ProcessLost
 from muarl.workers.processes.child import packed
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ProcessPool:
             running = [child for child in self._children if child is not None and child.lost is None]
             done = await asyncio.gather(*(self._refresh(child) for child in running), return_exceptions=True)
         for problem in done:
-            if isinstance(problem, BaseException) and not isinstance(problem, Lost):
+            if isinstance(problem, BaseException) and not isinstance(problem, ProcessLost):
                 raise problem
 
     async def rest(self) -> None:
@@ -121,7 +121,7 @@ class ProcessPool:
                             self._loads[place] -= 1
                             lost = 0
                             yield episode
-                except Lost as problem:
+                except ProcessLost as problem:
                     lost += 1
                     if lost >= TRIES:
                         raise MuarlError(
@@ -149,7 +149,8 @@ class ProcessPool:
             self._loop = loop
 
     async def _child(self, place: int) -> _Player:
-        """The child at this place, started if there is none, with the newest weights. Lost if it dies at that."""
+        """The child at this place, started if there is none, with the newest weights. ProcessLost if it dies at
+        that."""
         async with self._locks[place]:
             child = self._children[place]
             if child is None or child.lost is not None:
@@ -196,7 +197,8 @@ class _Player(Calls):
     async def play(
         self, requests: Sequence[RolloutRequest], cast: Mapping[str, Any], concurrency: int
     ) -> AsyncGenerator[Episode, None]:
-        """Its episodes as they come. Lost if it ends; the error that it raises. Closed early, it stops playing them."""
+        """Its episodes as they come. ProcessLost if it ends; the error that it raises. Closed early, it stops
+        playing them."""
         fields = {"cast": dict(cast), "concurrency": concurrency}
         with self.call("play", fields, packed(requests)) as call:
             try:
@@ -212,9 +214,9 @@ class _Player(Calls):
             self.hang_up(f"{self.name} sent what cannot be read: {problem}")
             raise self.failure() from None
 
-    def failure(self) -> Lost:
+    def failure(self) -> ProcessLost:
         """See ``Calls``."""
-        return Lost(self.lost or f"{self.name} has ended")
+        return ProcessLost(self.lost or f"{self.name} has ended")
 
     def problem(self, value: Mapping[str, Any]) -> MuarlError | None:
         """See ``Calls``."""

@@ -12,7 +12,7 @@ from muarl.agents.idle import TRANSFERRED, TransferAgent
 from muarl.audit.episodes import audit_episode
 from muarl.audit.findings import Finding
 from muarl.domains.base import Domain
-from muarl.domains.checking import Checked, NotChecked, Problem, of_task, place_of
+from muarl.domains.checking import CheckReport, NotChecked, Problem, of_task, place_of
 from muarl.domains.scripted_expert import SLOPPY
 from muarl.domains.tasks import Action, Task
 from muarl.rewards.outcome import do_nothing
@@ -38,7 +38,7 @@ def paid(episode: Episode) -> float:
     return 0.0 if episode.verdict is None else episode.reward
 
 
-def floors(context: CheckContext) -> Checked:
+def floors(context: CheckContext) -> CheckReport:
     """Doing nothing and always transferring earn less than 15%, or that is what an agent learns."""
     tasks = context.playable()
     served = {"do-nothing": _floor(context, tasks, None)}
@@ -58,7 +58,7 @@ def floors(context: CheckContext) -> Checked:
             what = f"{name} earns {share:.1%} of the reward (most of it, {count} of {len(several)}, with {most})"
             found.append(Problem(what, remedy=remedy))
     measured = ", ".join(f"{name} {len(several) / len(tasks):.1%}" for name, several in served.items())
-    return Checked(f"{measured} of {len(tasks)} tasks", tuple(found))
+    return CheckReport(f"{measured} of {len(tasks)} tasks", tuple(found))
 
 
 def _slack(count: int) -> float:
@@ -92,7 +92,7 @@ async def _paid(domain: Domain, tasks: Sequence[Task], transfer: ToolSpec | None
     return found
 
 
-def patience(context: CheckContext) -> Checked:
+def patience(context: CheckContext) -> CheckReport:
     """A user gives up on an agent that does nothing; no limit has to end the conversation."""
     played = context.idle_episodes()
     found = []
@@ -101,10 +101,10 @@ def patience(context: CheckContext) -> Checked:
             what = f"its user goes on for {len(episode.messages)} messages with an agent that does nothing"
             found.append(Problem(what, of_task(task), "Let the user say ###STOP### after a few useless answers"))
     longest = max(len(episode.messages) for _, episode in played)
-    return Checked(f"{len(played)} conversations, at most {longest} messages", (*found, *lost_of(context, played)))
+    return CheckReport(f"{len(played)} conversations, at most {longest} messages", (*found, *lost_of(context, played)))
 
 
-def expert(context: CheckContext) -> Checked:
+def expert(context: CheckContext) -> CheckReport:
     """The expert without mistakes solves at least 98% of the tasks against the rule-based user."""
     played = context.expert_episodes()
     lost = list(lost_of(context, played))
@@ -112,10 +112,10 @@ def expert(context: CheckContext) -> Checked:
     share = 1 - (len(failed) + len(lost)) / len(played)
     told = f"{share:.1%} of {len(played)} tasks"
     if share >= SOLVED and not lost:
-        return Checked(told)
+        return CheckReport(told)
     place = place_of(context.environment.expert)
     low = Problem(f"the expert{place} solves {told}, and must solve {SOLVED:.0%}") if share < SOLVED else None
-    return Checked(told, (*([low] if low else []), *lost, *(_failed(*one) for one in failed)))
+    return CheckReport(told, (*([low] if low else []), *lost, *(_failed(*one) for one in failed)))
 
 
 def _failed(task: Task, episode: Episode) -> Problem:
@@ -135,7 +135,7 @@ def lost_of(context: CheckContext, played: Played) -> Iterator[Problem]:
             yield Problem(f"{name}{place_of(who)} breaks off: {what}", of_task(task), "Fix the bug")
 
 
-def conduct(context: CheckContext) -> Checked:
+def conduct(context: CheckContext) -> CheckReport:
     """An audit finds nothing in what the expert without mistakes does, and it speaks or calls, never both."""
     played = context.expert_episodes()[:AUDITED]
     found: dict[str, list[tuple[Task, Finding]]] = {}
@@ -155,7 +155,7 @@ def conduct(context: CheckContext) -> Checked:
     both = next((t for t, e in played for m in e.messages if m.content and m.tool_calls), None)
     if both is not None:
         problems.append(Problem("the expert speaks and calls in one message", of_task(both), "Let it do one of them"))
-    return Checked(f"{len(played)} conversations", tuple(problems))
+    return CheckReport(f"{len(played)} conversations", tuple(problems))
 
 
 def _once(task: Task) -> bool:
@@ -175,7 +175,7 @@ def findings_of(context: CheckContext, task: Task, episode: Episode) -> list[Fin
     return [f for f in found if f.severity != "note" and f.layer != "outcome"]
 
 
-def user_texts(context: CheckContext) -> Checked:
+def user_texts(context: CheckContext) -> CheckReport:
     """Nothing that the rule-based user says, to the expert or to an agent that does nothing, is what rules against bad
     users look for."""
     has_expert = context.environment.expert is not None
@@ -194,10 +194,10 @@ def user_texts(context: CheckContext) -> Checked:
         first, said = several[0]
         what = f"its user{place} {RULES[rule]}, in {len(several)} of {len(played)} conversations: {said}"
         problems.append(Problem(what, of_task(first), remedy))
-    return Checked(f"{sum(len(e.messages) for _, e in played)} messages", tuple(problems))
+    return CheckReport(f"{sum(len(e.messages) for _, e in played)} messages", tuple(problems))
 
 
-def personas(context: CheckContext) -> Checked:
+def personas(context: CheckContext) -> CheckReport:
     """The expert serves every persona."""
     split = "validation" if "validation" in context.splits else context.split
     counts: dict[str, tuple[int, int]] = {}
@@ -209,21 +209,25 @@ def personas(context: CheckContext) -> Checked:
         problems += [Problem(f"as {persona}, {_failed(t, e).what}", of_task(t)) for t, e in failed]
     failures, total = (sum(column) for column in zip(*counts.values(), strict=True))
     measured = ", ".join(f"{name} {1 - failed / many:.0%}" for name, (failed, many) in counts.items())
-    return Checked(f"{measured} of {total // len(PATIENCE)} tasks", tuple(problems) if failures > 0.02 * total else ())
+    return CheckReport(
+        f"{measured} of {total // len(PATIENCE)} tasks", tuple(problems) if failures > 0.02 * total else ()
+    )
 
 
-def same_again(context: CheckContext) -> Checked:
+def same_again(context: CheckContext) -> CheckReport:
     """The same seeds give the same conversation, and other seeds another."""
     tasks = context.playable(count=FEW)
     first, again = (context.plays.play(context.plays.expert(SLOPPY), tasks) for _ in range(2))
     for (task, one), (_, other) in zip(first, again, strict=True):
         if [m.to_json() for m in one.messages] != [m.to_json() for m in other.messages]:
             remedy = "Draw from a random.Random of the seed that they are given, and nothing from anywhere else"
-            return Checked("", (Problem("expert and user said something else the second time", of_task(task), remedy),))
-    return Checked(f"{len(tasks)} conversations")
+            return CheckReport(
+                "", (Problem("expert and user said something else the second time", of_task(task), remedy),)
+            )
+    return CheckReport(f"{len(tasks)} conversations")
 
 
-def mistakes(context: CheckContext) -> Checked:
+def mistakes(context: CheckContext) -> CheckReport:
     """The mistakes that an expert is told to make cost reward, and audits notice them; none breaks a conversation."""
     clean = context.expert_episodes()
     sloppy = context.expert_episodes(errors=SLOPPY)
@@ -246,10 +250,10 @@ def mistakes(context: CheckContext) -> Checked:
     if after >= before and not noticed:
         problems.append(Problem(f"with mistakes the expert earns {after:.1%} and without them {before:.1%}"))
     measured = f"{before:.0%} without, {after:.0%} with"
-    return Checked(measured + (f"; {noticed} of {len(wrote)} noticed" if consent else ""), tuple(problems))
+    return CheckReport(measured + (f"; {noticed} of {len(wrote)} noticed" if consent else ""), tuple(problems))
 
 
-def asking(context: CheckContext) -> Checked:
+def asking(context: CheckContext) -> CheckReport:
     """An expert that never asks before it writes loses rewards, in every intent, or an agent learns not to ask."""
     if not context.environment.audit_rules(context.domain).consent:
         raise NotChecked("its policy asks for no consent")
@@ -259,7 +263,7 @@ def asking(context: CheckContext) -> Checked:
     if not cost.due:
         raise NotChecked("no request leads to a write that is to be asked for")
     measured = f"never asking loses {cost.lost} of {cost.due} ({cost.share:.0%})"
-    return Checked(measured, (Problem(cost.problem, remedy=REMEDY),) if cost.problem else ())
+    return CheckReport(measured, (Problem(cost.problem, remedy=REMEDY),) if cost.problem else ())
 
 
 def _said(episode: Episode) -> list[object]:

@@ -14,7 +14,7 @@ from jsonschema.exceptions import SchemaError
 from muarl.domains.auditing import AuditRules
 from muarl.domains.authoring import nearest
 from muarl.domains.base import Domain
-from muarl.domains.checking import Checked, NotChecked, Problem, of_task, of_tool, place_of
+from muarl.domains.checking import CheckReport, NotChecked, Problem, of_task, of_tool, place_of
 from muarl.domains.prompt_size import estimated_tokens
 from muarl.types.chat import Requestor, ToolSpec
 from muarl_tools.checks.environment.samples import CheckContext
@@ -27,7 +27,7 @@ FEW = 20
 """Tasks that are enough where one is like another."""
 
 
-def policy(context: CheckContext) -> Checked:
+def policy(context: CheckContext) -> CheckReport:
     """Every task has a policy to tell the agent."""
     if context.environment.is_benchmark:
         raise NotChecked("a benchmark's policy is its own")
@@ -37,14 +37,14 @@ def policy(context: CheckContext) -> Checked:
     empty = any(not text.strip() for text in policies)
     found = (Problem("the agent is told no policy", f"{kind.__name__}{place_of(kind)}", remedy),) if empty else ()
     words = max((len(text.split()) for text in policies), default=0)
-    return Checked(f"{words} words" + (f", {len(policies)} policies" if len(policies) > 1 else ""), found)
+    return CheckReport(f"{words} words" + (f", {len(policies)} policies" if len(policies) > 1 else ""), found)
 
 
-def tools(context: CheckContext) -> Checked:
+def tools(context: CheckContext) -> CheckReport:
     """Every tool has a name, a description and a JSON schema that a server takes."""
     domain = context.domain
     found = [problem for side in SIDES for spec in domain.tool_specs(side) for problem in _of_spec(domain, spec)]
-    return Checked(f"{len(domain.tool_names())} tools, {len(context.writing)} of them write", tuple(found))
+    return CheckReport(f"{len(domain.tool_names())} tools, {len(context.writing)} of them write", tuple(found))
 
 
 def _of_spec(domain: Domain, spec: ToolSpec) -> Iterator[Problem]:
@@ -64,7 +64,7 @@ def _of_spec(domain: Domain, spec: ToolSpec) -> Iterator[Problem]:
         yield Problem(f"it requires {min(absent)!r}, which is none of its parameters", where)
 
 
-def sizes(context: CheckContext) -> Checked:
+def sizes(context: CheckContext) -> CheckReport:
     """The environment can be made at every size, and its tasks use only tools that it has there."""
     environment = context.environment
     found, looked = [], 0
@@ -79,10 +79,10 @@ def sizes(context: CheckContext) -> Checked:
                     of = f" at the size {size}" if size else ""
                     found.append(Problem(f"there is no tool {action.name!r}{of}{hint}", of_task(task)))
     many = len(environment.sizes) or 1
-    return Checked(f"{looked} tasks of {many} size{'s' * (many > 1)}", tuple(found))
+    return CheckReport(f"{looked} tasks of {many} size{'s' * (many > 1)}", tuple(found))
 
 
-def audit_rules(context: CheckContext) -> Checked:
+def audit_rules(context: CheckContext) -> CheckReport:
     """The audit rules name only tools and tables that there are."""
     environment = context.environment
     if environment.is_benchmark:
@@ -98,7 +98,9 @@ def audit_rules(context: CheckContext) -> Checked:
         for tool in sorted(names - known):
             what = f"AuditRules.{field} names the tool {tool!r}, which there is not{nearest(tool, sorted(known))}"
             found.append(Problem(what, remedy="It checks nothing as it is: correct the name or remove it"))
-    return Checked(f"{len(set().union(*named.values()))} tools named, {len(rules.obligations)} obligations", (*found,))
+    return CheckReport(
+        f"{len(set().union(*named.values()))} tools named, {len(rules.obligations)} obligations", (*found,)
+    )
 
 
 def _named(rules: AuditRules) -> dict[str, set[str]]:
@@ -115,14 +117,14 @@ def _named(rules: AuditRules) -> dict[str, set[str]]:
     }
 
 
-def vocabulary(context: CheckContext) -> Checked:
+def vocabulary(context: CheckContext) -> CheckReport:
     """What a small tokenizer gets a token for is distinct text without control tokens."""
     environment = context.environment
     lists = {"entities": environment.entities(), "phrases": environment.phrases()}
     if not any(lists.values()):
         raise NotChecked("it declares neither entities nor phrases (only `muarl base` needs them)")
     found = [problem for name, words in lists.items() for problem in _of_words(name, words)]
-    return Checked(", ".join(f"{len(words)} {name}" for name, words in lists.items()), tuple(found))
+    return CheckReport(", ".join(f"{len(words)} {name}" for name, words in lists.items()), tuple(found))
 
 
 def _of_words(name: str, words: Sequence[str]) -> Iterator[Problem]:
@@ -139,7 +141,7 @@ LONG = 16_000
 REMEDY = "Shorten the policy, offer fewer tools, or put the rules into documents that agents search (KnowledgeDomain)"
 
 
-def prompt(context: CheckContext) -> Checked:
+def prompt(context: CheckContext) -> CheckReport:
     """Policy and tools leave room for a conversation."""
     if context.environment.is_benchmark:
         raise NotChecked("a benchmark's policy is its own")
@@ -149,7 +151,7 @@ def prompt(context: CheckContext) -> Checked:
     about = max((estimated_tokens(*one) for one in told.items()), default=0)
     if not context.models:
         what = f"policy and tools take about {about:,} tokens, before the first message"
-        return Checked(f"about {about:,} tokens", (Problem(what, kind, REMEDY),) if about > LONG else ())
+        return CheckReport(f"about {about:,} tokens", (Problem(what, kind, REMEDY),) if about > LONG else ())
     measured, problems = [], []
     for model in context.models:
         count = max((model.count(*one) for one in told.items()), default=0)
@@ -158,4 +160,4 @@ def prompt(context: CheckContext) -> Checked:
             left = "do not fit into" if count >= model.window else "take more than half of"
             what = f"policy and tools {left} what {model.name} reads at once ({count:,} of {model.window:,} tokens)"
             problems.append(Problem(what, kind, REMEDY))
-    return Checked("; ".join(measured), tuple(problems))
+    return CheckReport("; ".join(measured), tuple(problems))

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from muarl.domains.authoring import nearest
-from muarl.domains.checking import Checked, NotChecked, Problem, of_tool
+from muarl.domains.checking import CheckReport, NotChecked, Problem, of_tool
 from muarl.domains.knowledge.domain import KnowledgeDomain
 from muarl.domains.knowledge.ways import SEARCHES
 from muarl.retrieval.documents import Document, Knowledge
@@ -36,14 +36,14 @@ LIKE = 0.85
 """How near a name must be to a tool's to be a slip of the pen."""
 
 
-def documents(context: CheckContext) -> Checked:
+def documents(context: CheckContext) -> CheckReport:
     """Documents are found by words of their titles, name only tools and documents that there are, and leave no
     discoverable tool unnamed."""
     domain = context.domain
     if context.environment.is_benchmark:
         raise NotChecked("a benchmark's documents are its own")
     if not isinstance(domain, KnowledgeDomain):
-        return Checked("none")
+        return CheckReport("none")
     knowledge, hidden = domain.knowledge, domain.discoverable_names()
     tools = [*domain.tool_names(), *domain.tool_names("user"), *hidden]
     found = [
@@ -62,7 +62,7 @@ def documents(context: CheckContext) -> Checked:
     lengths = sorted(len(document.content.split()) for document in knowledge.documents) or [0]
     few = "" if len(hidden) == 1 else "s"
     told = f"{len(knowledge)} documents of {lengths[0]} to {lengths[-1]} words, {len(hidden)} discoverable tool{few}"
-    return Checked(told, tuple(found))
+    return CheckReport(told, tuple(found))
 
 
 def _arguments(domain: KnowledgeDomain) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from muarl.basics.errors import DataError, InfrastructureError
 from muarl.domains import authoring
-from muarl.domains.checking import Checked, NotChecked, Problem, for_each, of_task, of_tool
+from muarl.domains.checking import CheckReport, NotChecked, Problem, for_each, of_task, of_tool
 from muarl.domains.gold import GoldFailure
 from muarl.domains.tasks import Task
 from muarl.rewards.gold import check_tasks
@@ -27,7 +27,7 @@ ODD = ("", "x", "no such", "2026-13-40")
 BUGS = frozenset(f"raises {bug.__name__}" for bug in (*authoring.BUGS, KeyError, IndexError, ZeroDivisionError))
 
 
-def gold(context: CheckContext) -> Checked:
+def gold(context: CheckContext) -> CheckReport:
     """The gold actions of every task succeed when they are replayed."""
     if context.environment.is_benchmark:
         raise NotChecked("a benchmark's gold actions, some of which fail, count as they are")
@@ -39,7 +39,7 @@ def gold(context: CheckContext) -> Checked:
         if id(task) not in broken:
             found += _unmarked(context, task)
     actions = sum(len(task.actions or ()) for task in every)
-    return Checked(f"{actions} actions of {len(every)} tasks", tuple(found))
+    return CheckReport(f"{actions} actions of {len(every)} tasks", tuple(found))
 
 
 def _by_intent(context: CheckContext, failing: Sequence[tuple[Task, Any]]) -> list[Problem]:
@@ -67,11 +67,11 @@ def _unmarked(context: CheckContext, task: Task) -> Iterator[Problem]:
         yield Problem(str(problem).removeprefix(f"task {task.id}: ").rstrip("."), of_task(task))
 
 
-def reward(context: CheckContext) -> Checked:
+def reward(context: CheckContext) -> CheckReport:
     """Who makes the gold actions and says what is to be said earns the whole reward; the world changes exactly where
     a write is expected; one world does not touch another."""
     tasks = context.playable(count=CALLS)
-    return Checked(f"{len(tasks)} tasks", for_each(asyncio.run(_rewards(context, tasks))))
+    return CheckReport(f"{len(tasks)} tasks", for_each(asyncio.run(_rewards(context, tasks))))
 
 
 async def _rewards(context: CheckContext, tasks: Sequence[Task]) -> list[Problem | None]:
@@ -102,7 +102,7 @@ async def _digest(context: CheckContext, task: Task) -> str:
         return await fresh.world.state_digest()
 
 
-def coverage(context: CheckContext) -> Checked:
+def coverage(context: CheckContext) -> CheckReport:
     """Every tool that writes is needed by some task, so that what the policy says of it is practised."""
     if context.environment.is_benchmark:
         raise NotChecked("a benchmark's tasks are as they are")
@@ -116,10 +116,10 @@ def coverage(context: CheckContext) -> Checked:
     what = f"none of {looked} tasks needs it, so that nobody practises what the policy says of it"
     remedy = "Add tasks that need it, or do not offer it"
     found = tuple(Problem(what, of_tool(domain, name), remedy) for name in writes if not used[name])
-    return Checked(f"{len(writes)} writing tools", found)
+    return CheckReport(f"{len(writes)} writing tools", found)
 
 
-def bad_calls(context: CheckContext) -> Checked:
+def bad_calls(context: CheckContext) -> CheckReport:
     """Calls with missing or odd arguments are refused in words, and what is refused changes nothing."""
     domain = context.domain
     if context.environment.is_benchmark or domain.semantics == "official":
@@ -135,7 +135,7 @@ def bad_calls(context: CheckContext) -> Checked:
     finally:
         log.setLevel(level)
     problems = tuple(several[0] for several in found.values() if several)
-    return Checked(f"{len(found)} tools, {len(ODD) + 1} calls each", problems)
+    return CheckReport(f"{len(found)} tools, {len(ODD) + 1} calls each", problems)
 
 
 def _of_tool(context: CheckContext, task: Task, name: str) -> Iterator[Problem]:

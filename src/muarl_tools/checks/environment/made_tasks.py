@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muarl.basics.errors import InfrastructureError
-from muarl.domains.checking import Checked, NotChecked, Problem, for_each, of_task, place_of
+from muarl.domains.checking import CheckReport, NotChecked, Problem, for_each, of_task, place_of
 from muarl.domains.generated import parse_id
 from muarl.domains.tasks import Task
 from muarl.users.guidelines import load_guidelines
@@ -24,7 +24,7 @@ PLACEHOLDER = re.compile(r"\{[a-z_]+\}|\bNone\b|<[\w.]+ object at ")
 """What a template leaves behind that was not filled in."""
 
 
-def tasks(context: CheckContext) -> Checked:
+def tasks(context: CheckContext) -> CheckReport:
     """The same arguments give the same tasks wherever one starts; ids are unique and say how to make the task again."""
     found: list[Problem] = []
     made = {split: context.tasks(split) for split in context.splits}
@@ -34,7 +34,7 @@ def tasks(context: CheckContext) -> Checked:
     if context.environment.endless:
         found += for_each(_of_id(context, split, number, t) for split in made for number, t in enumerate(made[split]))
         found += _again(context)
-    return Checked(f"{sum(map(len, made.values()))} tasks in {', '.join(made)}", tuple(found))
+    return CheckReport(f"{sum(map(len, made.values()))} tasks in {', '.join(made)}", tuple(found))
 
 
 def _again(context: CheckContext) -> Iterator[Problem]:
@@ -74,7 +74,7 @@ def _of_id(context: CheckContext, split: str, number: int, task: Task) -> Proble
     return Problem(what, of_task(task), remedy)
 
 
-def another_process(context: CheckContext) -> Checked:
+def another_process(context: CheckContext) -> CheckReport:
     """Another process, with other hashes, makes the same tasks."""
     if not context.environment.endless:
         raise NotChecked("its tasks are fixed")
@@ -85,16 +85,16 @@ def another_process(context: CheckContext) -> Checked:
     try:
         (elsewhere,) = context.elsewhere([wanted])
     except InfrastructureError as failure:
-        return Checked("", (Problem(str(failure)),))
+        return CheckReport("", (Problem(str(failure)),))
     for task, other in zip(here, elsewhere, strict=True):
         if fingerprint(task) != other:
             what = f"another process makes another task of it{place_of(context.environment.tasks)}"
             remedy = "Do not draw from sets, from hash() or from the clock: sort a set before you choose from it"
-            return Checked("", (Problem(what, of_task(task), remedy),))
-    return Checked(f"{len(here)} tasks")
+            return CheckReport("", (Problem(what, of_task(task), remedy),))
+    return CheckReport(f"{len(here)} tasks")
 
 
-def splits(context: CheckContext) -> Checked:
+def splits(context: CheckContext) -> CheckReport:
     """No task of one split is one of another: neither its scenario nor its writes, on the same data."""
     if context.environment.is_benchmark:
         raise NotChecked("a benchmark's splits are its own")
@@ -114,7 +114,7 @@ def splits(context: CheckContext) -> Checked:
                     same = f"the same {what} on the same data as task {other.id} of the split {where}"
                     problem = Problem(same, of_task(task), remedy)
                     found.setdefault((what, where, split), problem)
-    return Checked(f"{', '.join(context.splits)} against each other", tuple(found.values()))
+    return CheckReport(f"{', '.join(context.splits)} against each other", tuple(found.values()))
 
 
 def _data(context: CheckContext, task: Task, *what: Any) -> str:
@@ -129,10 +129,10 @@ def _deeds(context: CheckContext, task: Task) -> str | None:
     return _data(context, task, [[a.name, a.arguments] for a in writes]) if writes else None
 
 
-def data(context: CheckContext) -> Checked:
+def data(context: CheckContext) -> CheckReport:
     """What a task holds is plain JSON, so that files, runs and other processes have it as it was."""
     looked = [task for split in context.splits for task in context.tasks(split, 50)]
-    return Checked(f"{len(looked)} tasks", for_each(map(_not_plain, looked)))
+    return CheckReport(f"{len(looked)} tasks", for_each(map(_not_plain, looked)))
 
 
 def _not_plain(task: Task) -> Problem | None:
@@ -159,13 +159,13 @@ def _listed(value: Any) -> Any:
     return [_listed(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def scenarios(context: CheckContext) -> Checked:
+def scenarios(context: CheckContext) -> CheckReport:
     """Every task tells a language model what to want, and nothing that the user does not know."""
     guidelines = load_guidelines("muarl", tools=bool(context.domain.tool_names("user")))
     looked = [task for split in context.splits for task in context.tasks(split)]
     found = [problem for task in looked for problem in _of_scenario(context, task)]
     longest = max((len(guidelines.system_prompt(task.scenario).split()) for task in looked), default=0)
-    return Checked(f"{len(looked)} tasks, prompts of up to {longest} words", tuple(found))
+    return CheckReport(f"{len(looked)} tasks, prompts of up to {longest} words", tuple(found))
 
 
 def _of_scenario(context: CheckContext, task: Task) -> Iterator[Problem]:

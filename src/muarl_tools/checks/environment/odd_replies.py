@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from muarl.domains.checking import Checked, NotChecked, Problem, of_task
+from muarl.domains.checking import CheckReport, NotChecked, Problem, of_task
 from muarl.domains.tasks import Task
 from muarl.language.consent import is_affirmative
 from muarl.types.chat import STOP_WORDS, Message, is_stop
@@ -71,7 +71,7 @@ REPLIES = (
 """What users say that none of muarl's rule-based users does."""
 
 
-def odd_replies(context: CheckContext) -> Checked:
+def odd_replies(context: CheckContext) -> CheckReport:
     """After a refusal, a question, a condition, silence or a correction the expert does not write, and nothing breaks
     it."""
     played = context.expert_episodes()
@@ -94,7 +94,7 @@ def odd_replies(context: CheckContext) -> Checked:
                 found.append(Problem(f"the expert writes after {reply.name!r}", of_task(task), remedy))
     if not given:
         raise NotChecked("its user never agrees to a proposal, and is never asked")
-    return Checked(f"{len(REPLIES)} replies, given {given} times", tuple(found))
+    return CheckReport(f"{len(REPLIES)} replies, given {given} times", tuple(found))
 
 
 def _answers(episodes: Sequence[Episode]) -> dict[str, list[str]]:

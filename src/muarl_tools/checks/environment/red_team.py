@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from muarl.domains.checking import Checked, NotChecked, Problem, of_task
+from muarl.domains.checking import CheckReport, NotChecked, Problem, of_task
 from muarl.domains.tasks import Task
 from muarl.rewards.traps import sprung, traps_of
 from muarl.users.redteam.kinds import KINDS
@@ -20,7 +20,7 @@ SOLVED = 0.8
 """The share of them that an expert must solve at least: some users leave before they are served."""
 
 
-def red_team(context: CheckContext) -> Checked:
+def red_team(context: CheckContext) -> CheckReport:
     """There are red-team tasks of every kind that it can host; they are right, and the expert springs no trap."""
     if context.environment.red_team is None:
         raise NotChecked("it has no red-team tasks")
@@ -47,7 +47,7 @@ def red_team(context: CheckContext) -> Checked:
     told = f"{len(tasks)} tasks of {len(source.support.kinds)} of {len(KINDS)} kinds"
     if unplanted := source.support.place.unplanted:
         told = f"{told}; not tested: {unplanted}"
-    return Checked(told, tuple(found))
+    return CheckReport(told, tuple(found))
 
 
 def _of_expert(context: CheckContext, tasks: list[Task]) -> list[Problem]:

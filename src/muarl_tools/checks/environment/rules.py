@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from muarl.basics.errors import MuarlError
-from muarl.domains.checking import Check, Checked, NotChecked, Problem, RuleTable
+from muarl.domains.checking import Check, CheckReport, NotChecked, Problem, RuleTable
 from muarl.environments.environment import Environment
 from muarl.environments.registry import place_in_code
 from muarl_tools.checks.environment import (
@@ -57,7 +57,7 @@ CHECKS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What a check came to. ``skipped``: why it could not look, empty if it did; the rest as in ``Checked``."""
+    """What a check came to. ``skipped``: why it could not look, empty if it did; the rest as in ``CheckReport``."""
 
     check: Check
     measured: str = ""
@@ -81,16 +81,16 @@ def all_checks(environment: Environment) -> tuple[Check, ...]:
 def run_check(check: Check, context: CheckContext) -> CheckOutcome:
     """What one check finds. An error that its author can fix is a problem."""
     try:
-        found: Checked = check.look(context)
+        found: CheckReport = check.look(context)
     except NotChecked as reason:
         return CheckOutcome(check, skipped=str(reason))
     except MuarlError as problem:
-        found = Checked("", (Problem(str(problem).rstrip(".")),))
+        found = CheckReport("", (Problem(str(problem).rstrip(".")),))
     except Exception as bug:
         place = place_in_code(bug)
         if place is None:
             raise
-        found = Checked("", (Problem(f"{type(bug).__name__}: {bug} ({place})", remedy="Fix the bug"),))
+        found = CheckReport("", (Problem(f"{type(bug).__name__}: {bug} ({place})", remedy="Fix the bug"),))
     problems = tuple(replace(problem, rule=check.name) for problem in found.problems)
     return CheckOutcome(check, found.measured, problems, rows=found.rows, rules=found.rules)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Drawn, Slot, intent, names, of, one_of, pattern, rows
+from muarl.domains.kit.declaration import DrawContext, RecordDescription, Slot, intent, names, of, one_of, pattern, rows
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service
@@ -33,13 +33,13 @@ def by_name(it: Plan, name: str) -> list[str]:
     return [line.removeprefix(f"{ALIAS}/") for line in found if line.endswith(f"/{name}")]
 
 
-def new_paths(drawn: Drawn) -> Iterable[Any]:
+def new_paths(drawn: DrawContext) -> Iterable[Any]:
     """Paths for new files; some are taken."""
     free = [f"{folder}/{name}" for folder in drawn.tables.folders for name in drawn.tables.fresh_names]
     return [{"path": path} for path in [*free, *drawn.tables.files] if not path.startswith(f"{world.ARCHIVE}/")]
 
 
-def new_names(drawn: Drawn) -> Iterable[Any]:
+def new_names(drawn: DrawContext) -> Iterable[Any]:
     """Names for a file; some are taken by others of its folder."""
     here = [
         file for file in rows_of(drawn, "files") if file.folder == drawn.file.folder and file.name != drawn.file.name
@@ -47,14 +47,14 @@ def new_names(drawn: Drawn) -> Iterable[Any]:
     return [*rows_of(drawn, "fresh_names"), *here]
 
 
-def other_folders(drawn: Drawn) -> Iterable[Any]:
+def other_folders(drawn: DrawContext) -> Iterable[Any]:
     """Folders that a file is not in, above all those that have a file of its name."""
     others = [folder for folder in rows_of(drawn, "folders") if folder.name != drawn.file.folder]
     taken = [file.folder for file in rows_of(drawn, "files") if file.name == drawn.file.name]
     return [*others, *(4 * [folder for folder in others if folder.name in taken])]
 
 
-def rows_of(drawn: Drawn, table: str) -> list[Any]:
+def rows_of(drawn: DrawContext, table: str) -> list[Any]:
     """The records of a table."""
     records = drawn.tables[table]
     return [records[name] for name in records]
@@ -66,7 +66,7 @@ FILE = Slot(
     ask="Which file is it?",
     say=["It is {}.", "I mean {}."],
     draw=rows("files", "path"),
-    described=Described(
+    described=RecordDescription(
         kind=NAME_KIND,
         match="name",
         find=by_name,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Drawn, Slot, intent, names, of, pattern, rows
+from muarl.domains.kit.declaration import DrawContext, RecordDescription, Slot, intent, names, of, pattern, rows
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service
@@ -52,41 +52,41 @@ def by_name(it: Plan, name: str) -> list[str]:
 # where values come from
 
 
-def rows_of(drawn: Drawn, *tables: str) -> list[Any]:
+def rows_of(drawn: DrawContext, *tables: str) -> list[Any]:
     """The records of tables."""
     return [drawn.tables[table][name] for table in tables for name in drawn.tables[table]]
 
 
-def other_branches(drawn: Drawn) -> Iterable[Any]:
+def other_branches(drawn: DrawContext) -> Iterable[Any]:
     """The branches that are not checked out, and some that there are not."""
     head = drawn.tables.head.HEAD.branch
     return [one for one in rows_of(drawn, "branches", "fresh_branches") if one.name != head]
 
 
-def settled(drawn: Drawn) -> list[Any]:
+def settled(drawn: DrawContext) -> list[Any]:
     """The branches that no further request can commit to."""
     head = drawn.tables.head.HEAD.branch
     return [one for one in rows_of(drawn, "branches") if one.name != head or head in PROTECTED]
 
 
-def bases(drawn: Drawn) -> Iterable[Any]:
+def bases(drawn: DrawContext) -> Iterable[Any]:
     """The branches that a new one may start from, and one that there is not."""
     free = [one for one in rows_of(drawn, "fresh_branches") if one.name != drawn.new_branch.name]
     return [*settled(drawn), *free[:1]]
 
 
-def asked_about(drawn: Drawn) -> Iterable[Any]:
+def asked_about(drawn: DrawContext) -> Iterable[Any]:
     """The branches that questions are about."""
     return [one for one in settled(drawn) if one.name not in PROTECTED]
 
 
-def to_unstage(drawn: Drawn) -> Iterable[Any]:
+def to_unstage(drawn: DrawContext) -> Iterable[Any]:
     """The files of the repository, the staged ones above all."""
     paths, work = rows_of(drawn, "paths"), drawn.tables.work
     return paths + 6 * [one for one in paths if one.path in work and work[one.path].staged]
 
 
-def to_commit(drawn: Drawn) -> Iterable[Any]:
+def to_commit(drawn: DrawContext) -> Iterable[Any]:
     """The files of the repository, but for the staged ones."""
     work = drawn.tables.work
     return [one for one in rows_of(drawn, "paths") if one.path not in work or not work[one.path].staged]
@@ -99,7 +99,7 @@ FILE = Slot(
     say=["It is {}.", "I mean {}."],
     change=["Actually, I mean {}.", "Sorry, no. It is {}."],
     draw=of(to_commit, "path"),
-    described=Described(
+    described=RecordDescription(
         kind=pattern(r"(?<!/)[a-z]+\.(?:py|md)"),
         match="name",
         find=by_name,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Drawn, Slot, intent, names, of, pattern, rows
+from muarl.domains.kit.declaration import DrawContext, RecordDescription, Slot, intent, names, of, pattern, rows
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service
@@ -38,19 +38,19 @@ def contact(name: str, observations: list[str], relations: list[Any]) -> Record:
 # where values come from
 
 
-def rows_of(drawn: Drawn, *tables: str) -> list[Any]:
+def rows_of(drawn: DrawContext, *tables: str) -> list[Any]:
     """The records of tables."""
     return [drawn.tables[table][name] for table in tables for name in drawn.tables[table]]
 
 
-def people(drawn: Drawn) -> list[Any]:
+def people(drawn: DrawContext) -> list[Any]:
     """All people."""
     entities, relations = drawn.tables.entities, rows_of(drawn, "relations")
     persons = [name for name in entities if entities[name].entityType == "person"]
     return [contact(name, entities[name].observations, relations) for name in persons]
 
 
-def fields_of(drawn: Drawn) -> Iterable[str]:
+def fields_of(drawn: DrawContext) -> Iterable[str]:
     """What may be asked about a person."""
     return ["phone number", "city", *(["company"] if drawn.person.company else [])]
 
@@ -73,7 +73,7 @@ PERSON = Slot(
     ask="Which person is it?",
     say=["I mean {}.", "The person is {}."],
     draw=of(people, "name"),
-    described=Described(
+    described=RecordDescription(
         kind=PHONE_KIND,
         match="phone",
         find=by_number,
@@ -148,7 +148,7 @@ FIELD = Slot(
 )
 
 
-def companies(drawn: Drawn) -> tuple[str, ...]:
+def companies(drawn: DrawContext) -> tuple[str, ...]:
     """The companies that are entered."""
     entities = drawn.tables.entities
     return tuple(name for name in entities if entities[name].entityType == "company")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Drawn, Slot, intent, names, of, one_of, pattern, rows
+from muarl.domains.kit.declaration import DrawContext, RecordDescription, Slot, intent, names, of, one_of, pattern, rows
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record
 from muarl.domains.kit.service import Service
@@ -17,7 +17,7 @@ from muarl_worlds.mcp.sqlite.rehearsal import SqliteRehearsal
 from muarl_worlds.mcp.sqlite.world import CITIES, DAYS, MOST_LOANS, SHELVES, TODAY, make_tables
 
 
-def rows_of(drawn: Drawn, *tables: str) -> list[Any]:
+def rows_of(drawn: DrawContext, *tables: str) -> list[Any]:
     """The records of tables."""
     return [drawn.tables[table][name] for table in tables for name in drawn.tables[table]]
 
@@ -42,13 +42,13 @@ def by_author(it: Plan, author: str) -> list[str]:
     return [row.title for row in select(it, f"SELECT id, title FROM books WHERE author = {text(author)}")]
 
 
-def borrowers(drawn: Drawn) -> Iterable[Any]:
+def borrowers(drawn: DrawContext) -> Iterable[Any]:
     """The members who have borrowed the book."""
     lent = {loan.member_id for loan in rows_of(drawn, "loans") if loan.book_id == drawn.title.id}
     return [member for member in rows_of(drawn, "members") if member.id in lent]
 
 
-def others(drawn: Drawn) -> Iterable[Any]:
+def others(drawn: DrawContext) -> Iterable[Any]:
     """The members who have not borrowed the book."""
     lent = {member.id for member in borrowers(drawn)}
     return [member for member in rows_of(drawn, "members") if member.id not in lent]
@@ -60,7 +60,7 @@ TITLE = Slot(
     ask="Which book is it?",
     say=["It is {}.", "I mean {}."],
     draw=rows("books", "title"),
-    described=Described(
+    described=RecordDescription(
         kind="person",
         match="author",
         find=by_author,

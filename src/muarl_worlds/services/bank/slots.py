@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muarl.domains.kit.declaration import Described, Fact, Identity, Slot, names, one_of, own, pattern, words
+from muarl.domains.kit.declaration import Fact, Identity, RecordDescription, Slot, names, one_of, own, pattern, words
 from muarl_worlds.services.bank import catalogue as cat
 
 # fmt: off
@@ -99,7 +99,7 @@ CARD = Slot(
     ask=["Which card is it? The last four digits will do.", "What are the last four digits of the card?",
          "Which of your cards do you mean?"],
     phrase="card {}", say="It's card {}.", draw=own("cards", "card_id", mark="last_four"),
-    described=Described(
+    described=RecordDescription(
         kind=pattern(r"\d{4}"), match="last_four", id="card_id", look="list_cards", records="cards",
         given={"customer_id": "customer_id"},
         phrase="my card ending in {}",
@@ -133,7 +133,7 @@ PAYMENT = Slot(
     "payment", pattern(r"T-\d{6}"),
     ask=["Which payment is it?", "Where was the payment made?", "Which card payment do you mean?"],
     phrase="payment {}", say="Payment {}.", draw=own("transactions", "transaction_id", mark="merchant"),
-    described=Described(
+    described=RecordDescription(
         kind=names(cat.VOCABULARY["merchants"]), match="merchant", id="transaction_id", look="list_transactions",
         records="transactions",
         given={"customer_id": "customer_id"},
@@ -156,7 +156,7 @@ STANDING = Slot(
     ask=["Which standing order is it?", "Which monthly payment do you mean?", "Whom does the standing order pay?"],
     phrase="standing order {}", say="Standing order {}.",
     draw=own("standing_orders", "standing_order_id", mark="day"),
-    described=Described(
+    described=RecordDescription(
         kind=PAYEES, match="payee", id="standing_order_id", look="list_standing_orders", records="standing_orders",
         given={"customer_id": "customer_id"},
         phrase="my standing order for {}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.domains.kit.declaration import (
-    Described,
     Fact,
     Identity,
+    RecordDescription,
     Slot,
     days,
     intent,
@@ -51,7 +51,7 @@ VISIT = Slot(
     phrase="appointment {}",
     say=["It's appointment {}.", "Appointment {}.", "The number is {}."],
     draw=own("appointments", "appointment_id", mark="time"),
-    described=Described(
+    described=RecordDescription(
         kind=DOCTORS, match="doctor", id="appointment_id", look="list_appointments", records="appointments",
         given={"patient_id": "patient_id"},
         phrase="my appointment with {}",
@@ -89,7 +89,7 @@ DRUG = Slot(
     "drug", pattern(r"RX-\d{5}"),
     ask=["Which medicine is it?", "Which prescription do you mean?", "What medicine is it for?"],
     phrase="prescription {}", say="Prescription {}.", draw=own("prescriptions", "prescription_id", mark="drug"),
-    described=Described(
+    described=RecordDescription(
         kind=names(cat.VOCABULARY["drugs"]), match="drug", id="prescription_id", look="list_prescriptions",
         records="prescriptions",
         given={"patient_id": "patient_id"},
@@ -121,7 +121,7 @@ TEST = Slot(
     "test", pattern(r"L-\d{5}"),
     ask=["Which test is it?", "Which result do you mean?"],
     phrase="result {}", say="Result {}.", draw=own("results", "result_id", mark="test"),
-    described=Described(
+    described=RecordDescription(
         kind=names(cat.VOCABULARY["tests"]), match="test", id="result_id", look="list_test_results", records="results",
         given={"patient_id": "patient_id"},
         phrase="my {} test",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from muarl.domains.kit.authority import Limit
-from muarl.domains.kit.declaration import Described, Fact, Identity, Slot, intent, names, one_of, own, pattern
+from muarl.domains.kit.declaration import Fact, Identity, RecordDescription, Slot, intent, names, one_of, own, pattern
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.service import Service
 from muarl_worlds.services.expenses.tools import PURPOSES, STEPS, TODAY, Expenses, make_tables
@@ -34,7 +34,7 @@ CLAIM = Slot(
     phrase="claim {}",
     say=("It's claim {}.", "Claim {}.", "The number is {}."),
     draw=own("claims", "claim_id", mark="purpose"),
-    described=Described(
+    described=RecordDescription(
         kind=names(PURPOSES),
         match="purpose",
         id="claim_id",

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from muarl.domains.kit.declaration import Described, Fact, Identity, Slot, names, of, one_of, own, pattern, rows, words
+from muarl.domains.kit.declaration import (
+    Fact,
+    Identity,
+    RecordDescription,
+    Slot,
+    names,
+    of,
+    one_of,
+    own,
+    pattern,
+    rows,
+    words,
+)
 from muarl_worlds.services.food_delivery import catalogue as cat
 
 # fmt: off
@@ -65,7 +77,7 @@ ORDER = Slot(
     phrase="order {}",
     say=["It's order {}.", "Order {}.", "The number is {}."],
     draw=own("orders", "order_id", mark="items"),
-    described=Described(
+    described=RecordDescription(
         kind=RESTAURANTS, match="restaurant", id="order_id", look="list_orders", records="orders",
         given={"customer_id": "customer_id"},
         phrase="my order from {}",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from muarl.domains.auditing import Obligation
 from muarl.domains.kit.declaration import (
-    Described,
     Fact,
     Identity,
+    RecordDescription,
     Slot,
     days,
     intent,
@@ -69,7 +69,7 @@ BOOKING = Slot(
     phrase="booking {}",
     say=["It's booking {}.", "Booking {}.", "The number is {}."],
     draw=own("bookings", "booking_id", mark="rate"),
-    described=Described(
+    described=RecordDescription(
         kind=HOTELS, match="hotel", id="booking_id", look="list_bookings", records="bookings",
         given={"guest_id": "guest_id"},
         phrase="my stay at {}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muarl.domains.kit.declaration import Described, Fact, Identity, Slot, days, of, one_of, own, pattern, words
+from muarl.domains.kit.declaration import Fact, Identity, RecordDescription, Slot, days, of, one_of, own, pattern, words
 
 # fmt: off
 # Wordings stand side by side, and rules below each other.
@@ -64,7 +64,7 @@ CLAIM = Slot(
     phrase="claim {}",
     say=["It's claim {}.", "Claim {}.", "The number is {}."],
     draw=own("claims", "claim_id", mark="documents"),
-    described=Described(
+    described=RecordDescription(
         kind=CAUSES, match="cause", id="claim_id", look="list_claims", records="claims",
         given={"member_id": "member_id"},
         phrase="my claim about the {}",

@@ -7,7 +7,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Drawn, Fact, Identity, Slot, of, own, pattern, rows, words
+from muarl.domains.kit.declaration import (
+    DrawContext,
+    Fact,
+    Identity,
+    RecordDescription,
+    Slot,
+    of,
+    own,
+    pattern,
+    rows,
+    words,
+)
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record, plain
 from muarl.domains.kit.records import rows as records_of
@@ -102,7 +113,7 @@ def _trip_to(it: Plan, airport: str) -> Sequence[str]:
     return []
 
 
-def _other_days(drawn: Drawn) -> Iterable[str]:
+def _other_days(drawn: DrawContext) -> Iterable[str]:
     """Days to come; where a flight is to be changed, those on which the others stay before and behind it."""
     leg = drawn.slots.get("flight")
     if not isinstance(leg, Record):
@@ -112,18 +123,18 @@ def _other_days(drawn: Drawn) -> Iterable[str]:
     return [d for d in cat.FUTURE if d != leg.date and all(d > o for o in before) and all(d < o for o in behind)]
 
 
-def _cabins(drawn: Drawn) -> Iterable[str]:
+def _cabins(drawn: DrawContext) -> Iterable[str]:
     booked = drawn.slots.get("reservation_id")
     return cat.CABINS if booked is None else cat.CABINS[1:]
 
 
-def _counts(drawn: Drawn) -> Iterable[int]:
+def _counts(drawn: DrawContext) -> Iterable[int]:
     booked = drawn.slots.get("reservation_id")
     had = -1 if booked is None else booked.total_baggages
     return [n for n in range(max(0, had - 1), had + 4) if n != had]
 
 
-def _strangers(drawn: Drawn, count: int) -> list[dict[str, str]]:
+def _strangers(drawn: DrawContext, count: int) -> list[dict[str, str]]:
     """People whom no profile knows, with different first names, none of them the user's."""
     size, taken = size_for(len(records_of(drawn.tables.users))), drawn.user.name.first_name
     rng = random.Random(f"passengers {drawn.user.user_id} {drawn.slots.get('reservation_id')}")
@@ -135,28 +146,28 @@ def _strangers(drawn: Drawn, count: int) -> list[dict[str, str]]:
     return list(found.values())
 
 
-def _replacements(drawn: Drawn) -> Iterable[Any]:
+def _replacements(drawn: DrawContext) -> Iterable[Any]:
     there = {p.first_name for p in drawn.reservation_id.passengers}
     return [p for p in _strangers(drawn, 8) if p["first_name"] not in there]
 
 
-def _parties(drawn: Drawn) -> Iterable[Any]:
+def _parties(drawn: DrawContext) -> Iterable[Any]:
     user = {**plain(drawn.user.name), "dob": drawn.user.dob}
     one, other, third, *more = _strangers(drawn, 5)
     too_many = [user, one, other, third, *more]
     return [[user], [user], [user], [user, one], [other], [user, other, third], too_many]
 
 
-def _sources(drawn: Drawn) -> Iterable[str]:
+def _sources(drawn: DrawContext) -> Iterable[str]:
     there = {method.source for method in records_of(drawn.user.payment_methods)}
     return [source for source in cat.SOURCES[:2] if source in there]
 
 
-def _named(drawn: Drawn) -> Iterable[str]:
+def _named(drawn: DrawContext) -> Iterable[str]:
     return [f"{p.first_name} {p.last_name}" for p in drawn.reservation_id.passengers]
 
 
-def _reached(drawn: Drawn) -> Iterable[Record]:
+def _reached(drawn: DrawContext) -> Iterable[Record]:
     return [flight for flight in records_of(drawn.tables.flights) if flight.origin == drawn.origin.origin]
 
 
@@ -170,7 +181,7 @@ RESERVATION = Slot(
     say=("It is reservation {}.", "I mean reservation {}."),
     change=("Actually, I mean reservation {}.", "Wait, I mean reservation {}."),
     draw=own("reservations", "reservation_id", mark="cabin"),
-    described=Described(
+    described=RecordDescription(
         kind=AIRPORT_KIND,
         match="destination",
         phrase="my trip to {}",

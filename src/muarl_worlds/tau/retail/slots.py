@@ -8,7 +8,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muarl.domains.kit.declaration import Described, Draw, Drawn, Fact, Identity, Slot, names, of, pattern, words
+from muarl.domains.kit.declaration import (
+    Draw,
+    DrawContext,
+    Fact,
+    Identity,
+    RecordDescription,
+    Slot,
+    names,
+    of,
+    pattern,
+    words,
+)
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import Record, plain
 from muarl.domains.kit.records import rows as records_of
@@ -121,7 +132,7 @@ IDENTITY = Identity(
 # what may be wished for
 
 
-def _orders(drawn: Drawn) -> Iterable[Record]:
+def _orders(drawn: DrawContext) -> Iterable[Record]:
     """The orders, each with an item that is in no other order of the same user, if there is one."""
     # Plain ones, as wrapping them takes longer.
     orders = drawn.wanted(plain(drawn.tables.orders).values())
@@ -139,17 +150,17 @@ def _order_with(it: Plan, item: str) -> Sequence[str]:
     return []
 
 
-def _lines(drawn: Drawn) -> Iterable[Record]:
+def _lines(drawn: DrawContext) -> Iterable[Record]:
     return [Record({**plain(item), "name": item.name.lower()}) for item in drawn.order_id.items]
 
 
-def _some_items(drawn: Drawn) -> Iterable[list[str]]:
+def _some_items(drawn: DrawContext) -> Iterable[list[str]]:
     """One item of an order, or two."""
     listed = sorted(item.name.lower() for item in drawn.order_id.items)
     return [[name] for name in listed] + [[one, other] for one in listed for other in listed if one < other]
 
 
-def _other_options(drawn: Drawn) -> Iterable[str]:
+def _other_options(drawn: DrawContext) -> Iterable[str]:
     """What an item may be swapped for: its product's variants that differ in one option, on stock or not."""
     item, found = drawn.item, []
     for variant in records_of(drawn.tables.products[item.product_id].variants):
@@ -158,11 +169,11 @@ def _other_options(drawn: Drawn) -> Iterable[str]:
     return found
 
 
-def _sources(drawn: Drawn) -> Iterable[str]:
+def _sources(drawn: DrawContext) -> Iterable[str]:
     return [method.source for method in records_of(drawn.user.payment_methods)]
 
 
-def _new_addresses(drawn: Drawn) -> Iterable[dict[str, str]]:
+def _new_addresses(drawn: DrawContext) -> Iterable[dict[str, str]]:
     order = drawn.slots.get("order_id")
     rng = random.Random(f"addresses {drawn.user.user_id} {order and order.order_id}")
     return [make_address(rng, size_for(len(records_of(drawn.tables.users)))) for _ in range(4)]
@@ -177,7 +188,7 @@ ORDER = Slot(
     phrase="order {}",
     say=("It is order {}.", "Order {}."),
     draw=Draw(_orders, "order_id", own=True, table="orders", key="order_id", mark="payment_history"),
-    described=Described(
+    described=RecordDescription(
         kind=DESCRIBED_KIND,
         match="item",
         phrase="{}",

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from muarl.domains.kit.declaration import Drawn
-from muarl.domains.kit.device import Broken, Facts, InitialCall, Trouble
+from muarl.domains.kit.declaration import DrawContext
+from muarl.domains.kit.device import BrokenDevice, Facts, InitialCall, Trouble
 from muarl.domains.kit.plan import Plan
 from muarl.domains.kit.records import plain
 from muarl_worlds.tau.telecom import catalogue as cat
@@ -31,7 +31,7 @@ UNSENT = "The customer's picture messages are not sent, and no step has helped."
 # what is wrong
 
 
-def _breaks(problem: str, rng: random.Random, drawn: Drawn, split: str, solvable: bool) -> Broken | None:
+def _breaks(problem: str, rng: random.Random, drawn: DrawContext, split: str, solvable: bool) -> BrokenDevice | None:
     """Draw what is wrong for a request; None where the request does not fit it."""
     goal, tables = drawn.slots, drawn.tables
     most = 3 if len(plain(tables.customers)) <= 2 else 5
@@ -55,7 +55,7 @@ def _breaks(problem: str, rng: random.Random, drawn: Drawn, split: str, solvable
             found.append(account("assert_data_refueling_amount", place.owner(expected_amount=amount)))
         return found
 
-    return Broken(breaking(names, place, abroad)[1:], checks, names)
+    return BrokenDevice(breaking(names, place, abroad)[1:], checks, names)
 
 
 def _fits(names: list[str], goal: Mapping[str, Any]) -> bool:
@@ -67,7 +67,7 @@ def _fits(names: list[str], goal: Mapping[str, Any]) -> bool:
     return "pays" not in goal or (goal["pays"] == "no") == ("unpaid_bill" in names)
 
 
-def _place(rng: random.Random, drawn: Drawn) -> FaultContext:
+def _place(rng: random.Random, drawn: DrawContext) -> FaultContext:
     user, tables = drawn.user, drawn.tables
     line = next(
         record for number in user.line_ids if (record := tables.lines[number]).phone_number == user.phone_number

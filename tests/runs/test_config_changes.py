@@ -16,7 +16,7 @@ from muarl.cli.main import app
 from muarl.config.load import dump_config, load_config
 from muarl.config.sections import RunConfig, fields_of
 from muarl.observe.rundir import RunDirectory
-from muarl.runs.changes import LONGER, MAY_CHANGE, NUMERICS, changes, check_resume
+from muarl.runs.config_changes import LONGER, MAY_CHANGE, NUMERICS, changes, check_resume
 from muarl.runs.context import open_run
 
 Contents = dict[str, bytes]

@@ -20,13 +20,13 @@ from muarl.domains.tasks import Task
 from muarl.environments.environment import Environment
 from muarl.environments.registry import approved, by_domain, canonical, find, is_reference, names
 from muarl.environments.retrieval import as_recorded
-from muarl.rewards.state_changes import CannotReplay, Replayed, run_again
+from muarl.rewards.state_changes import CannotReplay, ReplayOutcome, run_again
 from muarl.types.episode import Episode
 
 
 def replay_recorded(
     episode: Episode, config: Mapping[str, Any], *, measured: bool = False, known: Mapping[str, Any] | None = None
-) -> Replayed:
+) -> ReplayOutcome:
     """The episode run again, given its run's configuration. ``measured``: it was played by a benchmark's own protocol.
     ``known``: its task as the run's tasks.jsonl has it. CannotReplay says why not."""
     if "played" in episode.tags:

@@ -10,9 +10,9 @@ import pytest
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Action, Task
 from muarl.domains.tooling import tool
-from muarl.environments import recorded
+from muarl.environments import recorded_episodes
 from muarl.environments.environment import Environment
-from muarl.environments.recorded import replay_recorded, world_of
+from muarl.environments.recorded_episodes import replay_recorded, world_of
 from muarl.environments.registry import find
 from muarl.rewards.state_changes import CannotReplay
 from muarl.types.chat import Message, ToolCall
@@ -51,10 +51,12 @@ def episode(task_id: str, answer: str = "1") -> Episode:
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bell as an installed plug-in."""
-    monkeypatch.setattr(recorded, "names", lambda: ("bell",))
-    monkeypatch.setattr(recorded, "approved", lambda: ())
-    monkeypatch.setattr(recorded, "find", lambda name: {"bell": BELL}[name])
-    monkeypatch.setattr(recorded, "approved", tuple)  # what other tests of this process named is no part of this one
+    monkeypatch.setattr(recorded_episodes, "names", lambda: ("bell",))
+    monkeypatch.setattr(recorded_episodes, "approved", lambda: ())
+    monkeypatch.setattr(recorded_episodes, "find", lambda name: {"bell": BELL}[name])
+    monkeypatch.setattr(
+        recorded_episodes, "approved", tuple
+    )  # what other tests of this process named is no part of this one
 
 
 @pytest.mark.usefixtures("installed")

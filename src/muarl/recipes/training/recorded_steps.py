@@ -16,7 +16,7 @@ from muarl.config.rl import RlConfig
 from muarl.learning.checkpoint_folders import latest_checkpoint, list_checkpoints
 from muarl.observe.rundir import RunDirectory
 from muarl.records import parquet
-from muarl.records.conversation import LeftOut
+from muarl.records.conversation import LeftOutCounts
 from muarl.records.episodes import EpisodeConversation
 from muarl.records.reading import read
 from muarl.rollouts.rollout import Groups, collect_groups
@@ -118,7 +118,7 @@ class Recording:
 
 def _conversations(path: Path) -> Iterator[Episode]:
     """The episodes of a file or folder: muarl's, trajectories that muarl wrote, and rows with token ids."""
-    for conversation in read(path, LeftOut()):
+    for conversation in read(path, LeftOutCounts()):
         place = conversation.place
         if isinstance(conversation, EpisodeConversation):
             episode = conversation.episode

@@ -25,7 +25,7 @@ from muarl.learning.checkpoints import Policy
 from muarl.learning.learner import Learner
 from muarl.learning.packing import episode_numbers
 from muarl.recipes.training.loss_settings import equal_groups, learner_config, samples_of
-from muarl.recipes.training.recorded import Recording
+from muarl.recipes.training.recorded_steps import Recording
 from muarl.recipes.training.turn_credit import PROGRESS, TurnCredit
 from muarl.rewards.layered import PREFIX
 from muarl.rollouts.rollout import Groups

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from muarl.basics.errors import ConfigError
 from muarl.cli.main import app
-from muarl.recipes.training.recorded import Recording
+from muarl.recipes.training.recorded_steps import Recording
 
 SMALL = (
     "rl.steps=3", "rl.tasks_per_step=3", "rl.group_size=4", "rl.save_episodes=all", "rl.checkpoint_every=1",
