@@ -29,8 +29,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.intervals import Estimate, Interval, mean_interval
 from muarl.accounts.metrics import is_success
-from muarl.accounts.statistics import Estimate, Interval, mean_interval, pass_hats_of
+from muarl.accounts.pass_hat import pass_hats_of
 from muarl.accounts.strata import holm
 from muarl.audit.episodes import findings_in
 from muarl.audit.summary import AuditSummary, note_violations

@@ -7,7 +7,7 @@ from itertools import pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from muarl.accounts.statistics import Interval
+from muarl.accounts.intervals import Interval
 from muarl_tools.compare.published import PublishedGap, gap
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED: Mapping[str, str] = {
+    "muarl.accounts.statistics": "muarl.accounts.evaluation_report",
     "muarl.audit.report": "muarl.report.audit_tables",
     "muarl.backends.elsewhere": "muarl.backends.process_config",
     "muarl.backends.memory_estimate": "muarl.backends.plans",
@@ -196,7 +197,7 @@ MOVED: Mapping[str, str] = {
     "muarl.runs.search_models": "muarl.runs.roles",
     "muarl.runs.task_seeds": "muarl.runs.tasks",
     "muarl.seeds": "muarl.basics.seeds",
-    "muarl.statistics": "muarl.accounts.statistics",
+    "muarl.statistics": "muarl.accounts.evaluation_report",
     "muarl.stopping": "muarl.basics.stopping",
     "muarl.system": "muarl.basics.system",
     "muarl.toolcalls": "muarl.types.toolcalls",

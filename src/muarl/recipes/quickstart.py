@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.evaluation_report import NO_COMPLETION, evaluate_summary, score_text
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION, episode_metrics
-from muarl.accounts.statistics import NO_COMPLETION, evaluate_summary, score_text, scores_by_domain, task_completion
+from muarl.accounts.success import scores_by_domain, task_completion
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.engines import policy_executor
 from muarl.backends.models import closed, load_model
