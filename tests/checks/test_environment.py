@@ -195,6 +195,12 @@ def test_parts_that_are_missing_are_said_and_do_not_pass(tmp_path: Path) -> None
     assert not any(result.problems for result in found.values())
 
 
+def test_a_task_has_an_intent_that_is_declared(tmp_path: Path) -> None:
+    checked = results(tmp_path, ("expert=Clerk)", 'expert=Clerk, intents=lambda size: ["move", "look"])'))
+    problem = next(p for p in checked["tasks"].problems if p.where.endswith("(intent cancel)"))
+    assert problem.what.startswith("its intent is not among those of Environment.intents: move, look")
+
+
 def test_tasks_that_cannot_be_made_are_told_once(tmp_path: Path) -> None:
     found = results(tmp_path, (SEEDED, "rng = random.Random(seeds)"))
     told = [str(problem) for result in found.values() for problem in result.problems]
