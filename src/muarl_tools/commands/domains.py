@@ -140,6 +140,7 @@ def check(
     page: Annotated[
         Path | None, option("--page", "It has each numbered rule of the policy with what keeps it, and all findings.")
     ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.
 
@@ -151,6 +152,7 @@ def check(
       muarl domains check retail-generated --size official --tasks 500
       muarl domains check ./clinic.py:CLINIC --checkpoint smollm2
       muarl domains check ./clinic.py:CLINIC --page rules.html
+      muarl domains check ./clinic.py:CLINIC --json
     """
     from muarl.environments.registry import find
 
@@ -162,7 +164,7 @@ def check(
             environment.check_size(size, "--size")
         if page is not None:
             _check_page(page)
-        _check(environment, name, size, tasks, seed, checkpoints or (), page)
+        _check(environment, name, size, tasks, seed, checkpoints or (), page, as_json)
 
 
 def _check(
@@ -173,31 +175,38 @@ def _check(
     seed: int,
     checkpoints: Sequence[str],
     page: Path | None,
+    as_json: bool,
 ) -> None:
-    """Run the checks, print each when it is done, and write the page. Exit code 1 if anything is wrong."""
+    """Run the checks, print each when it is done (or all as JSON), and write the page. Exit code 1 if anything is
+    wrong."""
     from muarl_tools.checks.environment.rules import run_checks
     from muarl_tools.checks.environment.samples import CheckContext
 
     context = CheckContext(environment, name, size, tasks, seed, models=[_prompt_model(spec) for spec in checkpoints])
     shown = f", size {context.size}" if context.size else ""
-    echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
-    wrong, results = [], []
+    if not as_json:
+        echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
+    results = []
     for result in run_checks(context):
-        _print_result(result)
+        if not as_json:
+            _print_result(result)
         results.append(result)
-        if result.problems:
-            wrong.append(f"{result.check.name} ({len(result.problems)})")
+    wrong = [f"{result.check.name} ({len(result.problems)})" for result in results if result.problems]
+    if as_json:
+        sample = {"environment": environment.name, "size": context.size, "split": context.split, "tasks": tasks}
+        checks = [result.to_json() for result in results]
+        echo(json.dumps({**sample, "seed": seed, "checks": checks}, indent=2, ensure_ascii=False))
     if page is not None:
         from muarl.basics.files import write_text
         from muarl_tools.checks.environment.page import CheckPage, page_of
 
         checked = CheckPage(environment.name, context.size or "", context.split, tasks, seed, results)
         write_text(page, page_of(checked))
-        echo(f"\nPage: {page}")
+        echo(f"Page: {page}" if as_json else f"\nPage: {page}", err=as_json)
+    if not as_json:
+        echo(f"\nProblems: {', '.join(wrong)}" if wrong else "\nNo problems.")
     if wrong:
-        echo(f"\nProblems: {', '.join(wrong)}")
         raise typer.Exit(1)
-    echo("\nNo problems.")
 
 
 def _check_page(page: Path) -> None:

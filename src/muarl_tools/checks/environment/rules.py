@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from muarl.basics.errors import MuarlError
 from muarl.domains.checking import Check, Checked, NotChecked, Problem, RuleTable
@@ -71,6 +72,17 @@ class CheckOutcome:
         """How it went, in a word or two."""
         count = len(self.problems)
         return "not checked" if self.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict: "check", "state", "measured", "skipped", "problems", each with "where", and "rows"."""
+        return {
+            "check": self.check.name,
+            "state": self.state,
+            "measured": self.measured,
+            "skipped": self.skipped,
+            "problems": [{"where": problem.where, **problem.to_json()} for problem in self.problems],
+            "rows": [list(row) for row in self.rows],
+        }
 
 
 def all_checks(environment: Environment) -> tuple[Check, ...]:
