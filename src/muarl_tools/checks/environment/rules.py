@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,6 +83,26 @@ class CheckOutcome:
             "problems": [{"where": problem.where, **problem.to_json()} for problem in self.problems],
             "rows": [list(row) for row in self.rows],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What all checks of an environment came to."""
+
+    name: str
+    """Of the environment."""
+    size: str
+    """Empty where it comes in one."""
+    split: str
+    tasks: int
+    """How many were to be drawn of the split."""
+    seed: int
+    outcomes: Sequence[CheckOutcome]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict; "checks" has the outcomes."""
+        sample = {"environment": self.name, "size": self.size, "split": self.split, "tasks": self.tasks}
+        return {**sample, "seed": self.seed, "checks": [outcome.to_json() for outcome in self.outcomes]}
 
 
 def all_checks(environment: Environment) -> tuple[Check, ...]:
