@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from muarl.accounts.statistics import wilson
+from muarl.accounts.intervals import wilson
 from muarl.agents.probes import InquisitiveAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import MuarlError

@@ -24,13 +24,14 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.intervals import Estimate, mean_interval
 from muarl.accounts.metrics import is_success
-from muarl.accounts.statistics import Estimate, Interval, mean_interval, pass_hats_of
+from muarl.accounts.pass_hat import pass_hats_of
 from muarl.accounts.strata import holm
 from muarl.audit.episodes import findings_in
 from muarl.audit.summary import AuditSummary, note_violations
@@ -45,39 +46,9 @@ from muarl_tools.compare.reading import read
 from muarl_tools.scoring.jobs import RecordedWorlds, jobs
 from muarl_tools.scoring.verdicts import Scoring, score_all
 from referee_oracle import as_the_originals
+from referee_page import details, page
+from referee_results import Neighbours, Scored
 from referee_sources import FILES, FOLDERS, TAU1, TAU2, Repository, Source, contradicted, leaderboard, rejoined, whole
-
-
-@dataclass
-class Scored:
-    """A file that was scored again."""
-
-    source: Source
-    benchmark: str
-    domain: str
-    conversations: int
-    recorded: int
-    """Conversations whose recorded reward muarl gives too, of ``rewarded``."""
-    rewarded: int
-    score: Estimate
-    pass_hat: Mapping[int, Estimate]
-    nothing: float
-    judged: int
-    """Conversations whose reward a judge of words would decide."""
-    stated: float
-    """The published score, a share."""
-    as_published: float | None
-    """muarl's score of the file as it is, where the simulations had to be joined with other tasks; None elsewhere."""
-    audit: AuditSummary
-    prose: bool
-    """Whether the agent speaks in sentences, which is what rules of consent can read; False where it sends JSON."""
-    results: Results
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def alone(self) -> bool:
-        """Whether the agent worked without a user."""
-        return self.results.user == "none (solo mode)"
 
 
 def main() -> None:
@@ -92,8 +63,6 @@ def main() -> None:
     if args.tau1 is not None:
         repositories[TAU1] = Repository(TAU1, args.tau1)
     scored, missing = score_files(repositories)
-    from referee_page import details, page
-
     board = leaderboard(repositories[TAU2])
     oracle = [] if args.oracle is None else list(as_the_originals(args.oracle))
     pairs, heads = neighbours(scored), {name: repository.head for name, repository in repositories.items()}
@@ -252,22 +221,6 @@ def with_clean(
         numbers[a.task] += 1
         attempts.append(replace(a, success=good, clean=None if free is None else good and free))
     return replace(found, attempts=tuple(attempts), name=name)
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Two results next to each other by their published score."""
-
-    first: str
-    second: str
-    tasks: int
-    difference: float
-    interval: Interval
-    p: float
-    adjusted: float
-    """After Holm's correction for all neighbours of the table."""
-    needed: int | None
-    """Tasks like these at which a difference as large as this one would be seen, with a chance of 80%."""
 
 
 def neighbours(scored: Sequence[Scored]) -> list[Neighbours]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
-from muarl.accounts.statistics import Interval
+from muarl.accounts.intervals import Interval
+from muarl.audit.summary import AuditSummary
 from muarl_tools.compare.published import PublishedGap, gap
-
-if TYPE_CHECKING:
-    from muarl.audit.summary import AuditSummary
-    from referee import Neighbours, Scored
-    from referee_sources import Placed, Source
+from referee_results import Neighbours, Scored
+from referee_sources import Placed, Source
 
 ALPHA = 0.05
 INTRO = """\

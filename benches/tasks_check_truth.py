@@ -27,7 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from muarl.accounts.statistics import wilson
+from muarl.accounts.intervals import wilson
 from muarl.domains.tasks import Task
 from muarl.rewards.gold import gold_digest
 from muarl_tools.checks.tasks.duplicates import _grams, _overlap

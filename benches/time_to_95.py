@@ -24,6 +24,7 @@ import json
 import os
 import platform
 import re
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ import psutil
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.basics.system import git_commit, process_seconds, usable_cores
+from muarl.basics.system import git_commit, usable_cores
 from muarl.config.load import load_config
 from muarl.config.sections import RunConfig
 from muarl.domains.tasks import Task
@@ -155,6 +156,11 @@ def row(reached: Reached, confirmation: Confirmation, *, commit: str, machine: s
     return f"| {' | '.join(cells)} |"
 
 
+def wall_seconds() -> float:
+    """Seconds since this process began, imports included."""
+    return time.time() - psutil.Process().create_time()
+
+
 def cpu_seconds() -> float:
     """CPU seconds of this process, of its children that still run, and of those that have ended."""
     own = os.times()
@@ -213,7 +219,7 @@ def train(config: RunConfig, places: Places, highest: float) -> tuple[RunDirecto
         def after_step(step: int, _agent: Any) -> None:
             rows = [r for r in context.folder.read_metrics() if (r["phase"], r["step"]) == (VALIDATION, step)]
             if rows:
-                marks.append(Mark(step + 1, float(rows[-1]["success"]), process_seconds(), cpu_seconds()))
+                marks.append(Mark(step + 1, float(rows[-1]["success"]), wall_seconds(), cpu_seconds()))
             if first_reached(highest, marks) is not None:
                 raise TargetReached
 

@@ -91,3 +91,17 @@ def test_the_bodies_of_commands_are_short() -> None:
                 if (node.end_lineno or 0) - node.body[0].lineno >= 60:
                     long.append(f"{file.name}:{node.name}")
     assert long == []
+
+
+def test_no_bench_imports_one_that_imports_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imports within functions and for types count, too."""
+    monkeypatch.syspath_prepend(str(repository / "benches"))
+    import structure
+
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in (repository / "benches").glob("*.py")}
+    imports = {
+        name: {one.name.split(".")[0] for one in structure.imports_of(text, "")} & texts.keys()
+        for name, text in texts.items()
+    }
+    assert "referee_results" in imports["referee_page"]
+    assert structure.circles(imports) == []

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 MOVED: Mapping[str, str] = {
+    "muarl.accounts.statistics": "muarl.accounts.evaluation_report",
     "muarl.audit.report": "muarl.report.audit_tables",
     "muarl.backends.elsewhere": "muarl.backends.process_config",
     "muarl.backends.memory_estimate": "muarl.backends.plans",
@@ -203,7 +204,7 @@ MOVED: Mapping[str, str] = {
     "muarl.runs.search_models": "muarl.runs.roles",
     "muarl.runs.task_seeds": "muarl.runs.tasks",
     "muarl.seeds": "muarl.basics.seeds",
-    "muarl.statistics": "muarl.accounts.statistics",
+    "muarl.statistics": "muarl.accounts.evaluation_report",
     "muarl.stopping": "muarl.basics.stopping",
     "muarl.system": "muarl.basics.system",
     "muarl.toolcalls": "muarl.types.toolcalls",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muarl.accounts.statistics import by_fault
+from muarl.accounts.breakdowns import by_fault
 from muarl.audit.episodes import audit_episode
 from muarl.audit.fault_recovery import FaultCount, count_faults, excuses_transfer, recoveries
 from muarl.audit.metrics import audit

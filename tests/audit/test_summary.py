@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muarl.accounts.statistics import wilson
+from muarl.accounts.intervals import wilson
 from muarl.audit.findings import Finding, read_findings, worst, write_findings
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.basics.errors import DataError

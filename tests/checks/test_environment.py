@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -195,6 +196,12 @@ def test_parts_that_are_missing_are_said_and_do_not_pass(tmp_path: Path) -> None
     assert not any(result.problems for result in found.values())
 
 
+def test_a_task_has_an_intent_that_is_declared(tmp_path: Path) -> None:
+    checked = results(tmp_path, ("expert=Clerk)", 'expert=Clerk, intents=lambda size: ["move", "look"])'))
+    problem = next(p for p in checked["tasks"].problems if p.where.endswith("(intent cancel)"))
+    assert problem.what.startswith("its intent is not among those of Environment.intents: move, look")
+
+
 def test_tasks_that_cannot_be_made_are_told_once(tmp_path: Path) -> None:
     found = results(tmp_path, (SEEDED, "rng = random.Random(seeds)"))
     told = [str(problem) for result in found.values() for problem in result.problems]
@@ -277,6 +284,22 @@ def test_the_command_prints_a_table_and_its_exit_code_says_whether_all_is_well(t
     code, printed = command(write_zoo(tmp_path / "broken", *changes), "-n", "30")
     assert code == 1 and "Problems: " in printed
     assert "gold             1 problem     " in printed and "    Fix the action, or the tool.\n" in printed
+
+
+def test_the_command_prints_json_for_programs(tmp_path: Path) -> None:
+    changes, _ = FAULTS["gold"]
+    page = tmp_path / "rules.html"
+    arguments = [write_zoo(tmp_path, *changes), "-n", "30", "--json", "--page", str(page)]
+    result = CliRunner().invoke(app, ["domains", "check", *arguments])
+    printed = json.loads(result.stdout)
+    assert result.exit_code == 1 and page.is_file() and str(page) in result.stderr.replace("\n", "")
+    assert (printed["environment"], printed["split"], printed["tasks"], printed["seed"]) == ("zoo", "test", 30, 0)
+    checks = {one["check"]: one for one in printed["checks"]}
+    assert checks["policy"]["state"] == "ok" and not checks["policy"]["problems"]
+    assert checks["red-team"]["state"] == "not checked" and checks["red-team"]["skipped"] == "it has no red-team tasks"
+    (problem,) = checks["gold"]["problems"]
+    assert problem["where"].endswith("(intent cancel)") and problem["remedy"] == "Fix the action, or the tool"
+    assert "there is no ticket T-0" in problem["evidence"]
 
 
 def test_the_output_on_the_page_is_what_is_printed(

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from muarl.cli.main import app
 from muarl.domains.checking import Check, KeptRule, Problem, RuleKeeper, RuleTable
 from muarl_tools.checks.environment import rules as checks
-from muarl_tools.checks.environment.page import CheckPage, page_of
-from muarl_tools.checks.environment.rules import CheckOutcome
+from muarl_tools.checks.environment.page import page_of
+from muarl_tools.checks.environment.rules import CheckOutcome, EnvironmentReport
 
 EVIL = "</td><script>alert(1)</script><img src=x onerror=y>"
 RULES = RuleTable(
@@ -44,7 +44,7 @@ OUTCOMES = (
 
 
 def page(*outcomes: CheckOutcome) -> str:
-    return page_of(CheckPage(f"desk {EVIL}", "tiny", "test", 40, 3, outcomes))
+    return page_of(EnvironmentReport(f"desk {EVIL}", "tiny", "test", 40, 3, outcomes))
 
 
 def test_each_rule_stands_with_its_text_its_line_its_tasks_and_its_audit() -> None:
@@ -87,7 +87,7 @@ def test_the_command_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     wanted = tmp_path / "new" / "rules.html"
     done = check("--page", str(wanted), "--tasks", "40", "--seed", "3")
     assert done.exit_code == 1 and f"Page: {wanted}" in done.stdout
-    assert wanted.read_text() == page_of(CheckPage("retail-generated", "tiny", "test", 40, 3, OUTCOMES))
+    assert wanted.read_text() == page_of(EnvironmentReport("retail-generated", "tiny", "test", 40, 3, OUTCOMES))
     assert [file.name for file in wanted.parent.iterdir()] == ["rules.html"]
 
 

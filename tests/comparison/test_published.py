@@ -7,7 +7,7 @@ from statistics import fmean, variance
 
 import pytest
 
-from muarl.accounts.statistics import pass_hats_of
+from muarl.accounts.pass_hat import pass_hats_of
 from muarl.basics.errors import ConfigError
 from muarl_tools.compare.power import single_variance
 from muarl_tools.compare.published import PublishedScore, gap

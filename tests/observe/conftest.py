@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muarl.accounts.statistics import evaluate_summary
+from muarl.accounts.evaluation_report import evaluate_summary
 from muarl.audit.metrics import audit
 from muarl.observe.rundir import RunDirectory
 from muarl.types.chat import GREETING, Message, ToolCall

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muarl.accounts.statistics import wilson
+from muarl.accounts.intervals import wilson
 from muarl.observe.headline import cost_text, headline_of, last_lines
 from muarl.report.report import ReportData, render
 from support.pages import Page

@@ -94,6 +94,12 @@ class TestMetrics:
         assert again.seconds > 100
         assert len(again.metrics.read_text().splitlines()) == 3
 
+    def test_the_clock_of_a_resumed_run_counts_what_came_after_the_last_row(self, tmp_path: Path) -> None:
+        with RunDirectory(tmp_path, "a") as run:
+            run.log({"reward": 0.1}, phase="rl", step=1)
+        (run.path / "status.json").write_text(json.dumps(status(run) | {"seconds": 200.0}))
+        assert RunDirectory(tmp_path, "a", existing="resume").seconds > 200
+
     def test_a_torn_last_line_can_be_read_around_and_another_is_named(self, tmp_path: Path) -> None:
         run = RunDirectory(tmp_path, "a")
         run.metrics.write_text('{"step": 1}\n{"st')

@@ -105,7 +105,7 @@ def test_no_text_reaches_the_terminal_by_another_way() -> None:
         "muarl/observe/terminal.py",  # they are made of it
         "muarl/cli/main.py",  # muarl's own help, with its colours
         "muarl_tools/commands/domains.py",  # a policy to the letter, into a file
-        "muarl/accounts/statistics.py",  # makes a text, in which all is visible
+        "muarl/accounts/evaluation_report.py",  # makes a text, in which all is visible
     }
     source = Path(muarl_package.__file__).parents[1]
     found: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from muarl.accounts.statistics import wilson
+from muarl.accounts.intervals import wilson
 from muarl.basics.errors import ConfigError
 from muarl.environments.registry import find
 from muarl_tools.publish.measuring import EnvironmentFigures, measure

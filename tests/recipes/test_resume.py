@@ -55,6 +55,10 @@ def status(run: Path) -> dict[str, Any]:
     return json.loads((run / "status.json").read_text())
 
 
+def seconds_of(run: Path) -> float:
+    return json.loads((run / "summary.json").read_text())["seconds"]
+
+
 def contents(run: Path) -> dict[str, bytes]:
     return {str(p.relative_to(run)): p.read_bytes() for p in run.rglob("*") if p.is_file()}
 
@@ -171,7 +175,9 @@ def test_a_run_cannot_become_shorter(muarl: Callable[..., Any], uncut: Path) -> 
 def test_the_quickstart_goes_on_where_it_stopped(
     configure: Configure, muarl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    began = time.monotonic()
     whole = quickstart.run(configure("rl.checkpoint_every=2", name="whole"))
+    assert seconds_of(whole) <= round(time.monotonic() - began, 1), "what a program did before is not the run's"
     mend = at_call(monkeypatch, TorchLearner, "policy_step", 3, ctrl_c)
     stopped = muarl("quickstart", "rl.checkpoint_every=2", "--name", "cut")
     mend()
@@ -180,12 +186,14 @@ def test_the_quickstart_goes_on_where_it_stopped(
     wrong = muarl("train", "--resume", str(run))
     assert wrong.exit_code == 2
     assert "muarl quickstart --resume" in wrong.stderr
+    (run / "status.json").write_text(json.dumps(status(run) | {"seconds": 50_000.0}))
     resumed = muarl("quickstart", "--resume", str(run))
     assert resumed.exit_code == 0, resumed.output
     for phase in ("cold_start", "rl", "evaluation"):
         assert rows(run, phase) == rows(whole, phase), phase
     assert (run / "report.html").is_file()
     assert {p.name for p in (tmp_path / "runs").iterdir()} == {"whole", "cut"}
+    assert seconds_of(run) > 50_000, "what the interrupted process took counts"
 
 
 @pytest.mark.slow

@@ -40,8 +40,7 @@ def test_wished_intents_come_in_full_number_and_never_twice() -> None:
     assert [t.id for t in draws[1]] == [t.id for t in place.draw("train", 6, 3, 6)]
 
 
-def test_an_unknown_intent_is_told_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_draws, "QUIET", 50)  # seconds less
+def test_an_unknown_intent_is_told_with_the_known_ones() -> None:
     config = load_config("quickstart", ["domain.intents=[cancel, retrun]"])
     with pytest.raises(ConfigError, match=r"no intent 'retrun'; known: .*return, two_requests"):
         place_of(config)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muarl.accounts.statistics import wilson
+from muarl.accounts.intervals import wilson
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format

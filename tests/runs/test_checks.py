@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
+from muarl.environments.environment import Environment
 from muarl.runs import checks
 from muarl.runs.prices import Bounds
 from muarl.runs.roles import Cast
@@ -30,6 +32,17 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Any, ...]]]:
     for name in MADE:
         monkeypatch.setattr(checks, name, instead(name))
     return found
+
+
+@pytest.mark.parametrize("recipe", ["rl", "sft", "quickstart", "evaluate"])
+def test_an_intent_that_there_is_not_is_refused_before_tasks_are_made(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Environment, "iter_tasks", lambda *_, **__: pytest.fail("tasks were made"))
+    config = load_config("quickstart", ["domain.intents=[cancel,nonsense]"])
+    with pytest.raises(ConfigError, match=r"domain.intents: there is no intent 'nonsense'; known: cancel, exchange, "):
+        checks.check_beforehand(config, recipe, "muarl train")
+    checks.check_beforehand(load_config("quickstart", ["domain.intents=[cancel]"]), recipe, "muarl train")
 
 
 def test_a_training_checks_tasks_people_and_then_the_machine(made: list[tuple[str, tuple[Any, ...]]]) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.accounts.breakdowns import results_by_stratum, strata_json
+from muarl.accounts.intervals import Estimate, share_of
 from muarl.accounts.metrics import DOMAIN, VIOLATIONS, is_success
-from muarl.accounts.statistics import Estimate, pass_hats_of, results_by_stratum, share_of, strata_json
+from muarl.accounts.pass_hat import pass_hats_of
 from muarl.accounts.strata import Outcome, StratumResult, strata_of
 from muarl.audit.coverage import checked_layers, missing
 from muarl.audit.fault_recovery import FaultCount, count_faults, recoveries

@@ -7,14 +7,12 @@ import platform
 import resource
 import subprocess
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from muarl.basics.version import __version__
 
-_IMPORTED = time.monotonic()
 LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors", "renderers", "numpy", "aiohttp", "vllm", "ray")
 
 
@@ -60,16 +58,6 @@ def shared_memory() -> Path | None:
     """This machine's shared memory, where it looks like a folder that can be written to."""
     folder = Path("/dev/shm")
     return folder if folder.is_dir() and os.access(folder, os.W_OK) else None
-
-
-def process_seconds() -> float:
-    """Wall seconds since this process began, imports included; where that is not known, since this module came in."""
-    try:
-        ticks = float(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-        return uptime - ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
-        return time.monotonic() - _IMPORTED
 
 
 def git_commit() -> str | None:

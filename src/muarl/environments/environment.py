@@ -69,6 +69,8 @@ class Environment:
     tasks without end, from number ``start`` on; a function of ``split``, ``index`` and ``seed`` (those of them, and of
     ``size``, that it names) that gives task number ``index``; a mapping from splits to their tasks; the Path of a task
     file (``muarl tasks`` writes such files), relative to the module of the domain class."""
+    intents: Callable[[str], Sequence[str]] | None = None
+    """``intents(size)``: all that the tag "intent" of its tasks can be; None: tasks are looked at to know."""
     about: str = ""
     """One line for lists."""
     replayed: bool = False
@@ -179,6 +181,11 @@ class Environment:
             return ONLY_SIZE
         self.check_size(size or self.sizes[0])
         return size or self.sizes[0]
+
+    def declared_intents(self, size: str | None = None) -> Sequence[str] | None:
+        """All that the tag "intent" of its tasks can be at a size; None where that is not declared. ConfigError for an
+        unknown size."""
+        return None if self.intents is None else self.intents(self._size(size))
 
     def iter_tasks(self, split: str, *, size: str | None = None, seed: int = 0, start: int = 0) -> Iterator[Task]:
         """The tasks of a split from number ``start`` on: without end where a function makes them. The same arguments

@@ -26,7 +26,7 @@ from muarl.types.episode import Episode
 from muarl.users.base import UserFactory
 
 if TYPE_CHECKING:
-    from muarl.accounts.statistics import EvaluationReport
+    from muarl.accounts.evaluation_report import EvaluationReport
     from muarl.endpoints.client import Endpoint
     from muarl.endpoints.connections import Connections
     from muarl.rewards.judge import Judge
@@ -206,7 +206,7 @@ async def evaluate(
     ``to_json`` gives it to programs; ``print`` of it shows the table. ``muarl eval`` does the same with a run folder,
     baselines, audits and resuming.
     """
-    from muarl.accounts.statistics import EvaluationReport  # playing needs neither figures nor audits
+    from muarl.accounts.evaluation_report import EvaluationReport  # playing needs neither figures nor audits
     from muarl.audit.episodes import audit_episode
     from muarl.audit.summary import note_violations
 

@@ -46,6 +46,7 @@ def environment(
         "about": about or service.about,
         "domain": parts.domain,
         "tasks": parts.iter_tasks,
+        "intents": parts.intents,
         "replayed": True,
         "sizes": tuple(size.name for size in service.sizes) if service.tables is not None else (),
         "rule_based_user": parts.user,
@@ -79,6 +80,9 @@ class _Parts:
 
     def iter_tasks(self, split: str, *, size: str, seed: int = 0, start: int = 0) -> Iterator[Task]:
         return self.maker.iter_tasks(split, size=size, seed=seed, start=start)
+
+    def intents(self, size: str) -> Sequence[str]:
+        return self.maker.tagged_intents(size)
 
     @cached_property
     def user(self) -> partial[ServiceAgendaUser]:

@@ -31,7 +31,7 @@ STATE = ("DB", "ENV_ASSERTION", SAFE)
 
 def draw_of(environment: Environment, domain: DomainConfig) -> Draw:
     """The draws of an environment, of the configured size and intents. ConfigError for an unknown intent."""
-    _check_intents(environment, domain)
+    check_intents(environment, domain)
     if environment.endless:
 
         def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
@@ -102,8 +102,10 @@ def with_red_team(environment: Environment, domain: DomainConfig, ordinary: Draw
 
 @lru_cache(maxsize=4)
 def known_intents(environment: Environment, size: str, intents: tuple[str, ...] = ()) -> frozenset[str]:
-    """The intents that an environment's training tasks of a size have; no others are looked for once all of
-    ``intents`` were seen."""
+    """The intents that an environment's training tasks of a size have: those that it declares, or else those of tasks
+    that are made to see; no others are looked for once all of ``intents`` were seen."""
+    if (declared := environment.declared_intents(size)) is not None:
+        return frozenset(declared)
     seen, quiet = set[str](), 0
     for task in islice(environment.iter_tasks("train", size=size), TRIES_PER_TASK):
         quiet += 1
@@ -115,7 +117,8 @@ def known_intents(environment: Environment, size: str, intents: tuple[str, ...] 
     return frozenset(seen)
 
 
-def _check_intents(environment: Environment, domain: DomainConfig) -> None:
+def check_intents(environment: Environment, domain: DomainConfig) -> None:
+    """ConfigError for an intent that no task of the environment has, with those that there are."""
     if not domain.intents:
         return
     intents = known_intents(environment, domain.size, domain.intents)

@@ -44,6 +44,7 @@ from muarl.basics.files import (
     write_json,
     write_text,
 )
+from muarl.basics.json_values import as_figure
 from muarl.basics.stopping import stopped_by
 from muarl.basics.system import versions
 from muarl.basics.untrusted import YAML_BYTES, read_json_object, read_text
@@ -128,9 +129,10 @@ class RunDirectory:
                 folder.mkdir(parents=True, exist_ok=True)
         if existing == "resume":
             drop_broken_tail(self.metrics)
-            # The clock of a resumed run continues where the last row stopped.
-            self._began -= max((float(r.get("seconds") or 0) for r in self.read_metrics()), default=0.0)
             before = self.read_json("status")
+            # The clock goes on where it was last noted: at the end of the process before, or by its last row.
+            noted = (as_figure(row.get("seconds")) for row in (before, *self.read_metrics()))
+            self._began -= max((seconds for seconds in noted if seconds is not None), default=0.0)
             self._since = str(before.get("began") or before.get("at") or self._since)
             self.command = command or before.get("command")
         if not (self.path / "versions.json").exists() or existing == "resume":
@@ -184,7 +186,7 @@ class RunDirectory:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run began (a resumed run counts on)."""
+        """Seconds that the run has taken, without those between its processes: a resumed run counts on."""
         return time.monotonic() - self._began
 
     @property

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import fmean
 
 from muarl.accounts.budgets import Budget, RolloutEnd
+from muarl.accounts.evaluation_report import NO_COMPLETION, EvaluationReport
 from muarl.accounts.metrics import NOISE_TAG, is_success, scored
-from muarl.accounts.statistics import NO_COMPLETION, EvaluationReport
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.backends.engines import policy_executor

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.evaluation_report import NO_COMPLETION, evaluate_summary, score_text
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION, episode_metrics
-from muarl.accounts.statistics import NO_COMPLETION, evaluate_summary, score_text, scores_by_domain, task_completion
+from muarl.accounts.success import scores_by_domain, task_completion
 from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.engines import policy_executor
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
-from muarl.basics.system import peak_memory_bytes, process_seconds
+from muarl.basics.system import peak_memory_bytes
 from muarl.config.parts import PlannedRun
 from muarl.config.rl import RlConfig
 from muarl.config.sections import EvalConfig, RunConfig
@@ -146,7 +147,7 @@ def run(config: RunConfig) -> Path:
             "reward": config.rl.reward,
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
-            "seconds": round(process_seconds(), 1),
+            "seconds": round(run.seconds, 1),
             "peak_memory_bytes": peak_memory_bytes(),
             "seed": config.seed,
             "user_train": make_users(config.user, places).name,
@@ -160,7 +161,7 @@ def run(config: RunConfig) -> Path:
             progress.say(line)
     write_report(run.report, collect(run))
     peak = max(summary["peak_memory_bytes"], peak_memory_bytes())  # children that have ended are no longer counted
-    run.write_summary(summary | {"seconds": round(process_seconds(), 1), "peak_memory_bytes": peak})
+    run.write_summary(summary | {"seconds": round(run.seconds, 1), "peak_memory_bytes": peak})
     return run.path
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from muarl.accounts.budgets import Budget, RolloutEnd
+from muarl.accounts.evaluation_report import EvaluationReport, evaluate_summary
+from muarl.accounts.intervals import Estimate, share_of
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
-from muarl.accounts.statistics import Estimate, EvaluationReport, evaluate_summary, share_of
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit.episodes import audit_episode

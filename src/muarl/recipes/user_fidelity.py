@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.intervals import wilson
 from muarl.accounts.metrics import is_success
-from muarl.accounts.statistics import wilson
 from muarl.backends.models import load_model
 from muarl.backends.users import goal_checks, make_users, sampled_users
 from muarl.basics.files import write_text

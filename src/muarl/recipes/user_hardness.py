@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from math import hypot
 from typing import Any
 
+from muarl.accounts.intervals import wilson
 from muarl.accounts.metrics import is_success
-from muarl.accounts.statistics import wilson
 from muarl.backends.users import goal_checks, sampled_users
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from muarl.accounts.intervals import Estimate
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
-from muarl.accounts.statistics import Estimate
 from muarl.accounts.strata import Share
 from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from muarl.accounts.evaluation_report import evaluate_summary
 from muarl.accounts.metrics import GENERAL_TOOLS
-from muarl.accounts.statistics import evaluate_summary
 from muarl.audit.findings import Finding, read_findings
 from muarl.audit.rules import kept_rules, read_rules
 from muarl.basics.files import write_text

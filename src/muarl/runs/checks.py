@@ -21,6 +21,7 @@ from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
 from muarl.environments.registry import find
+from muarl.environments.task_draws import check_intents
 from muarl.runs.eval_agent import has_models
 from muarl.runs.prices import Bounds, check_prices
 from muarl.runs.roles import Cast, Role, check_fits, check_roles
@@ -32,7 +33,7 @@ MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity", "user_rl")
 
 
 def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
-    """What ``command`` needs is installed, the checkpoint and the file of tasks are there, and endpoints answer.
+    """What ``command`` needs is installed, checkpoint, file of tasks and intents are there, and endpoints answer.
     CheckpointError, ConfigError, DataError or InfrastructureError names the setting."""
     measured = recipe == "evaluate"
     if recipe in (*MODELS, "pretraining") or (measured and has_models(config.eval, config.eval_user)):
@@ -43,6 +44,10 @@ def check_beforehand(config: RunConfig, recipe: str, command: str) -> None:
         existing_checkpoint(config.base.checkpoint)
     if any(domain.tasks is not None for domain in config.domains) and recipe in ("rl", "evaluate"):
         places_of(config, measuring=measured)
+    if recipe in (*MODELS, "evaluate"):
+        for domain in config.domains:
+            if domain.intents and not (environment := find(domain.name)).is_benchmark:
+                check_intents(environment, domain)
     if recipe == "user_rl":
         from muarl.runs.user_checks import check_user_rl  # most commands train no user
 

@@ -18,7 +18,7 @@ from muarl.observe.terminal import echo, working
 
 if TYPE_CHECKING:
     from muarl.environments.environment import Environment
-    from muarl_tools.checks.environment.rules import CheckOutcome
+    from muarl_tools.checks.environment.rules import CheckOutcome, EnvironmentReport
     from muarl_tools.checks.environment.samples import PromptModel
 
 COLUMNS = ("name", "kind", "sizes", "rule-based user", "expert", "red team", "checkpoint", "splits", "from")
@@ -140,6 +140,7 @@ def check(
     page: Annotated[
         Path | None, option("--page", "It has each numbered rule of the policy with what keeps it, and all findings.")
     ] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check an environment: tasks, worlds, texts, users, expert, audit rules, red team.
 
@@ -151,6 +152,7 @@ def check(
       muarl domains check retail-generated --size official --tasks 500
       muarl domains check ./clinic.py:CLINIC --checkpoint smollm2
       muarl domains check ./clinic.py:CLINIC --page rules.html
+      muarl domains check ./clinic.py:CLINIC --json
     """
     from muarl.environments.registry import find
 
@@ -162,42 +164,46 @@ def check(
             environment.check_size(size, "--size")
         if page is not None:
             _check_page(page)
-        _check(environment, name, size, tasks, seed, checkpoints or (), page)
+        report = _report(environment, name, size, tasks, seed, checkpoints or (), quiet=as_json)
+    if as_json:
+        echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    if page is not None:
+        from muarl.basics.files import write_text
+        from muarl_tools.checks.environment.page import page_of
+
+        write_text(page, page_of(report))
+        echo(f"Page: {page}" if as_json else f"\nPage: {page}", err=as_json)
+    wrong = [f"{outcome.check.name} ({len(outcome.problems)})" for outcome in report.outcomes if outcome.problems]
+    if not as_json:
+        echo(f"\nProblems: {', '.join(wrong)}" if wrong else "\nNo problems.")
+    if wrong:
+        raise typer.Exit(1)
 
 
-def _check(
+def _report(
     environment: Environment,
     name: str,
     size: str | None,
     tasks: int,
     seed: int,
     checkpoints: Sequence[str],
-    page: Path | None,
-) -> None:
-    """Run the checks, print each when it is done, and write the page. Exit code 1 if anything is wrong."""
-    from muarl_tools.checks.environment.rules import run_checks
+    *,
+    quiet: bool,
+) -> EnvironmentReport:
+    """Run the checks, and unless ``quiet`` print each when it is done."""
+    from muarl_tools.checks.environment.rules import EnvironmentReport, run_checks
     from muarl_tools.checks.environment.samples import CheckContext
 
     context = CheckContext(environment, name, size, tasks, seed, models=[_prompt_model(spec) for spec in checkpoints])
     shown = f", size {context.size}" if context.size else ""
-    echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
-    wrong, results = [], []
-    for result in run_checks(context):
-        _print_result(result)
-        results.append(result)
-        if result.problems:
-            wrong.append(f"{result.check.name} ({len(result.problems)})")
-    if page is not None:
-        from muarl.basics.files import write_text
-        from muarl_tools.checks.environment.page import CheckPage, page_of
-
-        checked = CheckPage(environment.name, context.size or "", context.split, tasks, seed, results)
-        write_text(page, page_of(checked))
-        echo(f"\nPage: {page}")
-    if wrong:
-        echo(f"\nProblems: {', '.join(wrong)}")
-        raise typer.Exit(1)
-    echo("\nNo problems.")
+    if not quiet:
+        echo(f"{environment.name}{shown}, {tasks} {context.split} tasks, seed {seed}\n")
+    outcomes = []
+    for outcome in run_checks(context):
+        if not quiet:
+            _print_result(outcome)
+        outcomes.append(outcome)
+    return EnvironmentReport(environment.name, context.size or "", context.split, tasks, seed, outcomes)
 
 
 def _check_page(page: Path) -> None:

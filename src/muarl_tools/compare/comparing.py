@@ -10,16 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from muarl.accounts.breakdowns import results_by_stratum, strata_json
+from muarl.accounts.intervals import Estimate, Interval, mean_interval
 from muarl.accounts.metrics import CLEAN, SUCCESS_WITHOUT_VIOLATION
-from muarl.accounts.statistics import (
-    Estimate,
-    Interval,
-    mean_interval,
-    pass_hat,
-    pass_hats_of,
-    results_by_stratum,
-    strata_json,
-)
+from muarl.accounts.pass_hat import pass_hat, pass_hats_of
 from muarl.accounts.strata import Outcome, StratumResult
 from muarl.basics.errors import ConfigError
 from muarl_tools.compare.attempts import Excluded, Results

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muarl.accounts.statistics import Interval
+from muarl.accounts.intervals import Interval
 from muarl_tools.compare.attempts import PlayedTask
 from muarl_tools.compare.significance import t_quantile
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from muarl.accounts.statistics import RESAMPLES, Interval
+from muarl.accounts.intervals import RESAMPLES, Interval
 from muarl.accounts.strata import holm
 from muarl.basics.errors import ConfigError
 from muarl_tools.compare.significance import mcnemar, sign_flip, stratified, t_quantile

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from statistics import NormalDist
 
-from muarl.accounts.statistics import Z95, Interval
+from muarl.accounts.intervals import Z95, Interval
 from muarl.basics.errors import ConfigError
 from muarl_tools.compare.power import MOST
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from muarl.accounts.intervals import Estimate
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
-from muarl.accounts.statistics import Estimate
 from muarl.pages.markup import Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, ShownTable, table
 from muarl_tools.compare.comparing import Comparison, RunScore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from muarl.accounts.intervals import Interval
 from muarl.accounts.metrics import CLEAN
-from muarl.accounts.statistics import Interval
 from muarl_tools.compare.comparing import Comparison, RunScore, not_checked_text, why_excluded
 from muarl_tools.compare.components import AGENT, BOTH, REST, USER, Components
 from muarl_tools.compare.power import SampleSizes

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muarl.accounts.statistics import EvaluationReport
+from muarl.accounts.evaluation_report import EvaluationReport
 from muarl.agents.base import Agent
 from muarl.agents.expert import ExpertAgent
 from muarl.agents.idle import SORRY, IdleAgent, TransferAgent

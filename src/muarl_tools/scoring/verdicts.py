@@ -119,7 +119,7 @@ def _unscored(line: Line, problem: str) -> Line:
 def report(lines: Sequence[Mapping[str, Any]], judge: str, how: Scoring) -> str:
     """What all the lines come to, in a sentence or a few: mean reward, pass^k, what could not be scored."""
     from muarl.accounts.metrics import is_success
-    from muarl.accounts.statistics import pass_hats_of
+    from muarl.accounts.pass_hat import pass_hats_of
 
     counted = [r for r in lines if r["reward"] is not None and not r.get("excluded")]
     parts = [f"{len(lines)} conversations"]

@@ -63,7 +63,7 @@ def ways_of(site: Site) -> EpisodeLinks:
 
 def _audit_of(run: Run, found: Sum) -> dict[str, Any]:
     """In the shape of an audit's summary."""
-    from muarl.accounts.statistics import share_of  # with numpy, which few pages need
+    from muarl.accounts.intervals import share_of  # with numpy, which few pages need
 
     stage = next((s for s in run.ask(queries.stages) if s.stage == found.stage), None)
     success = None if stage is None or stage.success is None else {"value": stage.success}

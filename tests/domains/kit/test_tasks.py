@@ -34,6 +34,7 @@ def test_requests_are_as_varied_as_the_service(name):
     kinds = {r["kind"] for t in tasks for r in t.agenda["requests"]}
     assert kinds >= offered - {"ask_total"} and len(offered) >= 8
     intents = {t.tags["intent"] for t in tasks}
+    assert intents <= set(env(name).declared_intents("medium") or ())
     assert {"two_requests", "three_requests", "forbidden", "outside"} <= intents
     assert any(i.endswith("_unavailable") for i in intents) and any(i.endswith("_handover") for i in intents)
     assert {t.tags["persona"] for t in tasks} == set(PERSONAS)

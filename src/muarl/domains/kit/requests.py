@@ -28,6 +28,13 @@ change it where another request is left."""
 DECLINE = 0.5
 """How many of those with second thoughts drop the request where it has nothing to change that matters in the end.
 Without them an agent that never asks would earn as much as one that does."""
+TAGGED = {
+    "refuse": "forbidden",
+    "transfer": "{}_handover",
+    "declined": "{}_declined",
+    "unavailable": "{}_unavailable",
+}
+"""By how a request ends, what the tag "intent" makes of its intent; that stays as it is where the request ends well."""
 TRIES = 24
 """How many requests of one intent are drawn for a user before another user is tried."""
 
@@ -106,6 +113,11 @@ def split(goal: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return {k: v for k, v in goal.items() if not k.startswith("described ")}, described
 
 
+def tagged(intent: str, ending: str) -> str:
+    """What the tag "intent" of a task with one request is, by the request's intent and how it ends."""
+    return TAGGED.get(ending, "{}").format(intent)
+
+
 def draw_request(source: RequestSource, intent: str, ending: str, *, alone: bool) -> tuple[UserRequest, RequestOutcome]:
     """A request whose right outcome is as wanted: "done" (or "answer"), "refuse", "transfer", "unavailable" or
     "declined".
@@ -135,14 +147,8 @@ def draw_request(source: RequestSource, intent: str, ending: str, *, alone: bool
             continue
         unknown = list(split(goal)[1])
         request = UserRequest(intent, goal, unknown=unknown, intent=intent)
-        if ending == "refuse":
-            request.intent = "forbidden"
-            return request, outcome
-        if ending == "transfer":
-            request.intent = f"{intent}_handover"
-            return request, outcome
-        if ending == "declined":
-            request.intent = f"{intent}_declined"
+        if ending in ("refuse", "transfer", "declined"):
+            request.intent = tagged(intent, ending)
             return request, outcome
         if ending == "unavailable":
             return _with_fallback(source, request, outcome, alone)
@@ -156,7 +162,7 @@ def draw_request(source: RequestSource, intent: str, ending: str, *, alone: bool
 def _with_fallback(
     source: RequestSource, request: UserRequest, outcome: RequestOutcome, alone: bool
 ) -> tuple[UserRequest, RequestOutcome]:
-    request.intent = f"{request.kind}_unavailable"
+    request.intent = tagged(request.kind, "unavailable")
     if outcome.options != () and not alone and source.rng.random() < DROP:
         request.fallback = {"drop": True}
         return request, RequestOutcome("dropped", actions=outcome.actions)

@@ -22,7 +22,7 @@ from muarl.domains.kit.colleague import REQUEST
 from muarl.domains.kit.declaration import Fact
 from muarl.domains.kit.exploring import Exploration, explored
 from muarl.domains.kit.gold import RequestOutcome
-from muarl.domains.kit.requests import RequestSource, draw_request, drops, possible, split
+from muarl.domains.kit.requests import RequestSource, draw_request, drops, possible, split, tagged
 from muarl.domains.kit.scenario import scenario_text
 from muarl.domains.kit.service import SIZES, Service
 from muarl.domains.kit.templates import PRESSES
@@ -36,6 +36,10 @@ REMINDS = 0.3
 BESIDES = 0.5
 """How many of those who drop their only request want something else: else doing nothing would earn much."""
 
+SEVERAL = ("two_requests", "three_requests")
+"""What the tag "intent" of a task with several requests is."""
+ALONE = ("outside", "impostor")
+"""Variants in which no intent is served; the tag "intent" is called as they are."""
 
 PRESSING = 0.3
 """How many of those whose request needs a colleague's approval press the agent to do without."""
@@ -73,6 +77,20 @@ class TaskMaker:
             i.name for i in self.service.intents if self._needs(i.name) <= offered and (not chosen or i.name in chosen)
         )
 
+    def tagged_intents(self, size: str) -> tuple[str, ...]:
+        """What the tag "intent" of a size's tasks can be: an intent that can be served, what else it may come to, and
+        what a conversation with several is called. The rarest need not be among a few thousand tasks."""
+        intents = self.intents(size)
+        names = [tagged(name, "done") for name in self._fit(intents, "done")]
+        many = max(1, len(self.service.more_requests))  # who drops the only request may have another
+        names += SEVERAL[: min(many, len(names) - 1)] if names else ()
+        for variant in self._variants(intents):
+            if variant in ALONE:
+                names.append(variant)
+            elif variant != "done":
+                names += [tagged(name, variant) for name in self._fit(intents, variant)]
+        return tuple(dict.fromkeys(names))
+
     def _needs(self, intent: str) -> set[str]:
         slots = self.service.intent(intent).slots
         return self.explored[intent].tools | {s.described.look for s in slots if s.described and s.described.look}
@@ -89,7 +107,7 @@ class TaskMaker:
         name = self.service.name
         rng = random.Random(f"{name} task {size} {split} {seed} {index}")
         intents = self.intents(size)
-        variants = {v: w for v, w in self.service.variants.items() if w and self._has(v, intents)}
+        variants = self._variants(intents)
         most = max(1, len(self._fit(intents, "done")))
         task_id = str(SeededId(name, size if self.service.tables is not None else "", split, seed, index))
         for attempt in range(300 * DRAWS):
@@ -109,6 +127,10 @@ class TaskMaker:
             f"{name}: no world of size {size} has a place for task {index} of the split {split} ({variant}): make "
             "worlds with more records, or draw slots from more of them"
         )
+
+    def _variants(self, intents: Sequence[str]) -> dict[str, float]:
+        """The variants of the first request that there can be, with their shares."""
+        return {v: w for v, w in self.service.variants.items() if w and self._has(v, intents)}
 
     def _has(self, variant: str, intents: Sequence[str]) -> bool:
         if variant == "outside":
@@ -282,9 +304,7 @@ class TaskMaker:
             database=drawn.source.task.database,
             agenda=agenda,
             tags={
-                "intent": requests[0].intent
-                if len(requests) == 1
-                else f"{('two', 'three')[len(requests) - 2]}_requests",
+                "intent": requests[0].intent if len(requests) == 1 else SEVERAL[len(requests) - 2],
                 "persona": persona,
                 "difficulty": len(requests) + sum(marks),
                 "split": split,

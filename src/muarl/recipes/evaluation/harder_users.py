@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from muarl.accounts.evaluation_report import evaluate_summary
 from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
-from muarl.accounts.statistics import evaluate_summary
 from muarl.backends.users import make_users
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muarl.accounts.budgets import RolloutEnd
+from muarl.accounts.evaluation_report import EvaluationReport, evaluate_summary
 from muarl.accounts.metrics import DOMAIN, usage_metrics
-from muarl.accounts.statistics import EvaluationReport, evaluate_summary, scores_by_domain, task_completion
+from muarl.accounts.success import scores_by_domain, task_completion
 from muarl.audit.summary import AuditSummary
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig, RunConfig

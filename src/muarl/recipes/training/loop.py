@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muarl.accounts.evaluation_report import evaluate_summary, score_text
 from muarl.accounts.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, agent_tokens, episode_metrics
-from muarl.accounts.statistics import evaluate_summary, score_text
 from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users

@@ -34,6 +34,8 @@ def tasks(context: CheckContext) -> CheckReport:
     if context.environment.endless:
         found += for_each(_of_id(context, split, number, t) for split in made for number, t in enumerate(made[split]))
         found += _again(context)
+    if (declared := context.environment.declared_intents(context.size)) is not None:
+        found += for_each(_of_intent(declared, task) for whole in made.values() for task in whole)
     return CheckReport(f"{sum(map(len, made.values()))} tasks in {', '.join(made)}", tuple(found))
 
 
@@ -72,6 +74,14 @@ def _of_id(context: CheckContext, split: str, number: int, task: Task) -> Proble
     what = f"its id does not say how to make it again (split {split}, seed {context.seed}, number {number})"
     remedy = "Let ids end in -SPLIT-SEED-INDEX: the viewer and the audit make the task of an episode by it"
     return Problem(what, of_task(task), remedy)
+
+
+def _of_intent(declared: Sequence[str], task: Task) -> Problem | None:
+    intent = task.tags.get("intent")
+    if intent is None or intent in declared:
+        return None
+    what = f"its intent is not among those of Environment.intents: {', '.join(declared)}"
+    return Problem(what, of_task(task), "Add it")
 
 
 def another_process(context: CheckContext) -> CheckReport:

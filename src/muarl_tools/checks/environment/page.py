@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from muarl.basics.version import __version__
 from muarl.domains.checking import CheckFinding, KeptRule, RuleKeeper, RuleTable
 from muarl.pages.markup import Html, join, table_of, tag
 from muarl.report.report import sectioned
-from muarl_tools.checks.environment.rules import CheckOutcome
+from muarl_tools.checks.environment.rules import CheckOutcome, EnvironmentReport
 from muarl_tools.checks.printing import html_of
 
 WHAT, MET, AUDIT = "What keeps it", "Tasks that meet it", "Audited as"
@@ -30,20 +29,7 @@ CSS = Html("""
 """)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckPage:
-    """What the page shows. ``name``: of the environment; ``size``: empty where it comes in one. ``tasks``: how many
-    were to be drawn."""
-
-    name: str
-    size: str
-    split: str
-    tasks: int
-    seed: int
-    outcomes: Sequence[CheckOutcome]
-
-
-def page_of(checked: CheckPage) -> str:
+def page_of(checked: EnvironmentReport) -> str:
     """The whole document, without scripts."""
     tables = [outcome.rules for outcome in checked.outcomes if outcome.rules is not None]
     wrong = [outcome for outcome in checked.outcomes if outcome.problems]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from muarl.basics.errors import MuarlError
 from muarl.domains.checking import Check, CheckReport, NotChecked, Problem, RuleTable
@@ -71,6 +72,37 @@ class CheckOutcome:
         """How it went, in a word or two."""
         count = len(self.problems)
         return "not checked" if self.skipped else f"{count} problem{'s' * (count > 1)}" if count else "ok"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict: "check", "state", "measured", "skipped", "problems", each with "where", and "rows"."""
+        return {
+            "check": self.check.name,
+            "state": self.state,
+            "measured": self.measured,
+            "skipped": self.skipped,
+            "problems": [{"where": problem.where, **problem.to_json()} for problem in self.problems],
+            "rows": [list(row) for row in self.rows],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentReport:
+    """What all checks of an environment came to."""
+
+    name: str
+    """Of the environment."""
+    size: str
+    """Empty where it comes in one."""
+    split: str
+    tasks: int
+    """How many were to be drawn of the split."""
+    seed: int
+    outcomes: Sequence[CheckOutcome]
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict; "checks" has the outcomes."""
+        sample = {"environment": self.name, "size": self.size, "split": self.split, "tasks": self.tasks}
+        return {**sample, "seed": self.seed, "checks": [outcome.to_json() for outcome in self.outcomes]}
 
 
 def all_checks(environment: Environment) -> tuple[Check, ...]:

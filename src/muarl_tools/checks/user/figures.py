@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from muarl.accounts.intervals import Estimate, share_of, wilson
 from muarl.accounts.metrics import is_success
-from muarl.accounts.statistics import Estimate, share_of, wilson
 from muarl.basics.errors import DataError
 from muarl.language.profile import style
 from muarl.records.reading import read

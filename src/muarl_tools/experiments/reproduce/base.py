@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from muarl.accounts.statistics import scores_by_domain
+from muarl.accounts.success import scores_by_domain
 from muarl.agents.base import Agent
 from muarl.backends.model_notes import OWN_LICENSE
 from muarl.backends.models import load_model, model_format

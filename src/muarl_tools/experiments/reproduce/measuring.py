@@ -13,8 +13,9 @@ from statistics import fmean
 
 import numpy as np
 
+from muarl.accounts.intervals import Interval, mean_interval, wilson
 from muarl.accounts.metrics import DOMAIN, by_domain, episode_metrics, is_success, scored, without_violation
-from muarl.accounts.statistics import Interval, mean_interval, pass_hats, wilson
+from muarl.accounts.pass_hat import pass_hats
 from muarl.config.sections import RunConfig
 from muarl.config.stages import ReproduceConfig
 from muarl.observe.rundir import RunDirectory

@@ -1,20 +1,14 @@
-"""Scores with their uncertainty: pass^k, intervals, breakdowns, and the report of one evaluation.
-
-``pass^k`` is the chance that k independent attempts at a task all succeed, estimated without bias from n attempts of
-which c succeeded as C(c,k)/C(n,k), and averaged over tasks (tau-bench, arXiv 2406.12045).
-"""
+"""The report of one evaluation: its scores with their uncertainty, as a table, as JSON and as part of summary.json."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import comb, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from muarl.accounts.breakdowns import breakdown, by_fault, by_stratum, by_trait
+from muarl.accounts.intervals import Estimate
 from muarl.accounts.metrics import (
     CLEAN,
     NOT_CHECKED,
@@ -25,21 +19,22 @@ from muarl.accounts.metrics import (
     by_domain,
     is_success,
     scored,
-    without_violation,
 )
+from muarl.accounts.pass_hat import pass_hats
 from muarl.accounts.strata import Outcome, StratumResult, strata_of, tested
+from muarl.accounts.success import clean_success_rate, success_rate, task_completion
 from muarl.basics.untrusted import visible
-from muarl.types.episode import FAULTS, Episode
+from muarl.types.episode import Episode
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Z95 = 1.959963984540054
-RESAMPLES = 2000
 PRINTED = 120
 """Columns of a report as plain text."""
 TAGS = ("intent", "persona", "difficulty")
+"""The tags of episodes by whose values success is broken down."""
 COMPLETION = "task completion (share of what was to be done)"
+"""What task completion is called in the table."""
 NO_COMPLETION = "do_nothing_completion"
 """The baseline of task completion, by name."""
 
@@ -76,212 +71,8 @@ LABELS = {
 UNCOUNTED = ("agent_tokens", "agent_tokens_per_turn")
 """Figures that are 0 where nobody counted, as of scripted agents."""
 
-Interval = tuple[float, float]
 Row = tuple[str, str, str, str]
-
-
-def pass_hat(successes: int, trials: int, k: int) -> float:
-    """The unbiased estimate C(c,k)/C(n,k) for one task. ValueError unless 0 <= c <= n and 1 <= k <= n."""
-    if not 0 <= successes <= trials or not 1 <= k <= trials:
-        raise ValueError(f"pass^{k} cannot be estimated from {successes} successes in {trials} trials")
-    return comb(successes, k) / comb(trials, k)
-
-
-def wilson(successes: float, n: int, z: float = Z95) -> Interval:
-    """Wilson's score interval for a proportion of n independent trials; (0, 1) where n is 0."""
-    if n <= 0:
-        return 0.0, 1.0
-    p = successes / n
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def cluster_bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """95% percentile interval of the mean of per-task values, drawing whole tasks with replacement; a fixed seed.
-
-    Where all values are equal, resampling cannot show any uncertainty; for values in [0, 1] Wilson's interval with the
-    tasks as trials is given then, which is honest about few tasks.
-    """
-    data = np.asarray(values, dtype=np.float64)
-    if data.size == 0:
-        return 0.0, 1.0
-    if np.ptp(data) == 0.0:
-        return wilson(float(data.sum()), data.size)
-    drawn = np.random.default_rng(seed).integers(0, data.size, size=(resamples, data.size))
-    low, high = np.percentile(data[drawn].mean(axis=1), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def mean_interval(values: Sequence[float], *, seed: int = 0) -> Interval:
-    """The 95% interval of the mean of per-task values in [0, 1].
-
-    Wilson's with the tasks as trials where every value is 0 or 1, else ``cluster_bootstrap``. One figure has one
-    interval so, whichever name it goes by: success and pass^1 of one trial a task are the same mean.
-    """
-    if all(value in (0.0, 1.0) for value in values):
-        return wilson(sum(values), len(values))
-    return cluster_bootstrap(values, seed=seed)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A share with its 95% interval."""
-
-    value: float
-    interval: Interval
-    n: int
-    """Tasks (pass^k) or episodes that stand behind it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """``{"value", "interval": [low, high], "n"}``."""
-        return {"value": self.value, "interval": list(self.interval), "n": self.n}
-
-
-def by_task(episodes: Iterable[Episode]) -> dict[str, list[bool]]:
-    """Task id to the outcome of each scored attempt."""
-    out: dict[str, list[bool]] = defaultdict(list)
-    for e in scored(episodes):
-        out[e.task_id].append(is_success(e.reward))
-    return dict(out)
-
-
-def pass_hats(episodes: Iterable[Episode], ks: Sequence[int] = (1, 2, 3, 4)) -> dict[int, Estimate]:
-    """pass^k for each k that some task has k scored attempts for; a mean over those tasks (``n`` says how many)."""
-    return pass_hats_of(by_task(episodes).values(), ks)
-
-
-def pass_hats_of(tasks: Iterable[Sequence[bool]], ks: Sequence[int] = (1, 2, 3, 4)) -> dict[int, Estimate]:
-    """The same from the outcomes of each task's attempts."""
-    tried, out = list(tasks), dict[int, Estimate]()
-    for k in ks:
-        values = [pass_hat(sum(t), len(t), k) for t in tried if len(t) >= k]
-        if values:
-            out[k] = Estimate(fmean(values), mean_interval(values), len(values))
-    return out
-
-
-def success_rate(episodes: Iterable[Episode]) -> Estimate:
-    """The share of scored episodes that succeeded.
-
-    The interval is that of a mean over tasks (``mean_interval``), because attempts at one task resemble each other.
-    """
-    return share_of(by_task(episodes).values())
-
-
-def clean_success_rate(episodes: Iterable[Episode]) -> Estimate | None:
-    """The share of audited episodes that succeeded without any violation (``metrics.without_violation``), with the
-    interval of ``success_rate``; None where none was audited, which is "not checked"."""
-    tasks: dict[str, list[bool]] = defaultdict(list)
-    for e in scored(episodes):
-        if (clean := without_violation(e)) is not None:
-            tasks[e.task_id].append(clean)
-    return share_of(tasks.values()) if tasks else None
-
-
-def share_of(tasks: Iterable[Sequence[float]]) -> Estimate:
-    """The share of attempts of which something holds, from whether it does of each attempt at each task, or how far
-    (0 to 1). The interval: see ``success_rate``."""
-    tried = [t for t in tasks if t]
-    outcomes = [o for t in tried for o in t]
-    if not outcomes:
-        return Estimate(0.0, (0.0, 1.0), 0)
-    value = fmean(outcomes)
-    if len({len(t) for t in tried}) == 1:
-        return Estimate(value, mean_interval([fmean(t) for t in tried]), len(outcomes))
-    return Estimate(value, _ratio_bootstrap(tried), len(outcomes))
-
-
-def _ratio_bootstrap(tasks: Sequence[Sequence[float]], seed: int = 0) -> Interval:
-    """The interval of successes over attempts where tasks have different numbers of attempts."""
-    right = np.array([sum(t) for t in tasks], dtype=np.float64)
-    tried = np.array([len(t) for t in tasks], dtype=np.float64)
-    if right.sum() in (0.0, tried.sum()):
-        return wilson(len(tasks) if right.sum() else 0, len(tasks))
-    drawn = np.random.default_rng(seed).integers(0, len(tasks), size=(RESAMPLES, len(tasks)))
-    low, high = np.percentile(right[drawn].sum(axis=1) / tried[drawn].sum(axis=1), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def breakdown(episodes: Iterable[Episode], key: Callable[[Episode], Any]) -> dict[str, Estimate]:
-    """Success by whatever ``key`` says of an episode (None: left out), sorted by name, numbers as numbers."""
-    parts: dict[Any, list[Episode]] = defaultdict(list)
-    for e in scored(episodes):
-        if (value := key(e)) is not None:
-            parts[value].append(e)
-    numeric = all(isinstance(k, (int, float)) for k in parts)
-    ordered = sorted(parts, key=(lambda k: k) if numeric else str)
-    return {str(k): success_rate(parts[k]) for k in ordered}
-
-
-def by_trait(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
-    """Success by the level of each trait that users of these episodes have, in four parts of its range, and by whether
-    users gave up for lack of patience; empty where users have no traits (the tag "traits": users/traits)."""
-    levels = [e.tags.get("traits") for e in episodes]
-    names = dict.fromkeys(
-        name
-        for levels_by_trait in levels
-        if isinstance(levels_by_trait, Mapping)
-        for name, x in levels_by_trait.items()
-        if x
-    )
-    out = {f"user's {n.replace('_', ' ')}": breakdown(episodes, lambda e, n=n: _part(e, n)) for n in names}  # type: ignore[misc]
-    left = breakdown(episodes, lambda e: {True: "yes", False: "no"}.get(e.tags.get("user_gave_up", "")))
-    return out | ({"user gave up": left} if left else {})
-
-
-def by_fault(episodes: Sequence[Episode]) -> dict[str, dict[str, Estimate]]:
-    """Success of the episodes that met each kind of fault, and of those that met none; empty where no world could fail
-    (the tag "system_faults": domains/faults). An episode with several kinds counts with each."""
-    met = [(e, kinds) for e in episodes if isinstance(kinds := e.tags.get(FAULTS), Mapping)]
-    parts = {kind: [e for e, own in met if own.get(kind)] for kind in sorted({str(k) for _, own in met for k in own})}
-    parts |= {"none": unharmed} if (unharmed := [e for e, own in met if not own]) else {}
-    return {"fault": {kind: success_rate(own) for kind, own in parts.items()}} if parts else {}
-
-
-def by_stratum(outcomes: Iterable[Outcome]) -> dict[str, dict[str, Estimate]]:
-    """Success by the value of each stratum that users have (users/strata), values by name; empty where they have none.
-    The intervals: see ``success_rate``."""
-    tried: dict[str, dict[str, dict[str, list[bool]]]] = {}
-    for o in outcomes:
-        for name, value in o.strata.items():
-            tried.setdefault(name, {}).setdefault(value, {}).setdefault(o.task, []).append(o.success)
-    return {n: {v: share_of(tasks.values()) for v, tasks in sorted(values.items())} for n, values in tried.items()}
-
-
-def results_by_stratum(outcomes: Sequence[Outcome]) -> dict[str, StratumResult]:
-    """The same with the test over the values of each stratum."""
-    return tested(outcomes, by_stratum(outcomes))
-
-
-def strata_json(results: Mapping[str, StratumResult]) -> dict[str, Any]:
-    """Plain JSON: of each stratum "p", "p_holm", "warning" and "values", each with its share."""
-    return {
-        name: {
-            **result.to_json(),
-            "values": {v: Estimate(e.value, e.interval, e.n).to_json() for v, e in result.values.items()},
-        }
-        for name, result in results.items()
-    }
-
-
-def _part(episode: Episode, trait: str) -> str | None:
-    user_traits = episode.tags.get("traits")
-    level = user_traits.get(trait) if isinstance(user_traits, Mapping) else None
-    if not isinstance(level, (int, float)):
-        return None
-    return next((f"{most - 0.25:g} to {most:g}" for most in (0.25, 0.5, 0.75) if level <= most), "0.75 to 1")
-
-
-def task_completion(episodes: Iterable[Episode]) -> Estimate | None:
-    """The mean share of what was to be done that scored episodes did (``audit["completion"]`` of their verdicts), with
-    the interval of ``success_rate``. Episodes of tasks in which nothing was to be done are left out; None if there are
-    no others."""
-    tasks: dict[str, list[float]] = defaultdict(list)
-    for e in scored(episodes):
-        if e.verdict is not None and (share := e.verdict.audit.get("completion")) is not None:
-            tasks[e.task_id].append(share)
-    return share_of(tasks.values()) if tasks else None
+"""Measure, value, 95% interval, and what doing nothing scores."""
 
 
 @dataclass(frozen=True)
@@ -483,6 +274,10 @@ def evaluate_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
     return _block(report) | ({"by_domain": parts} if parts else {})
 
 
+def _block(report: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in report.items() if k not in ("name", "baselines")}
+
+
 def score_text(block: Mapping[str, Any]) -> str:
     """What an evaluation's block comes to, for a line: "success 64.0% (95% interval 54.2% to 72.7%), without any
     violation 46.0% (95% interval 36.6% to 55.7%)"; "without any violation: not checked" where nothing was audited."""
@@ -496,18 +291,3 @@ def score_text(block: Mapping[str, Any]) -> str:
 
 def _spoken(value: float, interval: Sequence[float]) -> str:
     return f"{value:.1%} (95% interval {interval[0]:.1%} to {interval[1]:.1%})"
-
-
-def _block(report: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in report.items() if k not in ("name", "baselines")}
-
-
-def scores_by_domain(measured: Mapping[str, Iterable[Episode]]) -> dict[str, dict[str, float]]:
-    """By domain, success in each of several evaluations (by name): the ``by_domain`` block of summary.json. Empty for
-    a run of one domain."""
-    scores: dict[str, dict[str, float]] = {}
-    for name, episodes in measured.items():
-        for domain, own in by_domain(episodes).items():
-            if scored(own):
-                scores.setdefault(domain, {})[name] = success_rate(own).value
-    return scores

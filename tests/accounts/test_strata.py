@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from muarl.accounts.statistics import EvaluationReport, evaluate_summary, results_by_stratum, strata_json
+from muarl.accounts.breakdowns import results_by_stratum, strata_json
+from muarl.accounts.evaluation_report import EvaluationReport, evaluate_summary
 from muarl.accounts.strata import Outcome, StratumResult, randomisation_p, strata_of
 from muarl.report.report_tables import ReportStage, kinds_section
 from muarl.types.episode import Episode, StopReason, Verdict
