@@ -51,7 +51,7 @@ class Reckoner:
         self.left = left
 
     def value(self, node: ast.expr) -> Any:
-        """The value of an expression. Refused, or whatever Python raises for its operands."""
+        """The value of an expression. UnsupportedExpression, or whatever Python raises for its operands."""
         match node:
             case ast.Constant():
                 return node.value
@@ -134,7 +134,7 @@ class Reckoner:
             raise UnsupportedExpression("a value too large")
 
     def _size(self, value: Any) -> int:
-        """How large a value is when it is written. Refused if it is larger than what may still be made."""
+        """How large a value is when it is written. UnsupportedExpression if it exceeds what may still be made."""
         size, rest = 0, [value]
         while rest:
             one = rest.pop()

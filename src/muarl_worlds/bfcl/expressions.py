@@ -178,7 +178,7 @@ class ExpressionReader:
         self._outermost = False
 
     def read(self, node: ast.expr, depth: int = 0) -> Any:
-        """The value of an expression. Raises what Python would, or Refused."""
+        """The value of an expression. Raises what Python would, or UnsupportedSyntax."""
         if depth > MAX_DEPTH:
             raise UnsupportedSyntax("the expression is too deeply nested")
         handler = self._HANDLERS.get(type(node))
@@ -221,7 +221,7 @@ class ExpressionReader:
         return f"{type(function).__name__} object" if name is None else f"{name.lstrip('_')}()"
 
     def spent(self, value: Any) -> Any:
-        """The value, its weight counted. Refused if all together is too much."""
+        """The value, its weight counted. UnsupportedSyntax if all together is too much."""
         self._left -= weight(value, self._left)
         if self._left < 0:
             raise UnsupportedSyntax("the expression is too long")

@@ -19,7 +19,7 @@ class UnsupportedSyntax(Exception):
 def parse(text: str, *, strip: bool = True) -> ast.expr:
     """The syntax tree of an expression, as ``eval`` would read the text, or without ``strip`` as ``ast`` would.
 
-    ValueError in the words of Python 3.11 if it is none, Refused if it is too deeply nested.
+    ValueError in the words of Python 3.11 if it is none, UnsupportedSyntax if it is too deeply nested.
     """
     if "\0" in text:
         raise ValueError("source code string cannot contain null bytes")
