@@ -80,12 +80,14 @@ def test_decoding_with_a_cache_equals_transformers_also_after_an_update(name: st
             torch.testing.assert_close(logits, wanted, atol=1e-4, rtol=1e-4)
 
 
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux for this process's memory")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_cache_takes_memory_only_where_it_is_written(dtype: torch.dtype) -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     before = resident()
     zeros = untouched_zeros((4, 1 << 26), torch.device("cpu"), dtype)
     assert resident() - before < zeros.nbytes / 8
@@ -93,6 +95,17 @@ def test_a_cache_takes_memory_only_where_it_is_written(dtype: torch.dtype) -> No
     zeros[1, :10] = 3
     assert float(zeros[1, :20].sum()) == 30
     assert float(zeros[3, -5:].abs().sum()) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux for this process's memory")
+def test_a_cache_gives_its_memory_back() -> None:
+    before = resident()
+    for _ in range(3):  # the C library would keep a block of this size once the first was freed
+        zeros = untouched_zeros((1 << 23,), torch.device("cpu"), torch.bfloat16)
+        zeros.fill_(1)
+        assert resident() - before > zeros.nbytes / 2
+        del zeros
+        assert resident() - before < 1 << 22
 
 
 @pytest.mark.parametrize("starts", [(0, 0), (0, 7)])

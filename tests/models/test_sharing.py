@@ -69,6 +69,27 @@ def test_a_layout_holds_every_context_once(case: str) -> None:
     assert len(rows) >= len({tuple(d[: n + 1]) for d in CASES[case] for n in range(len(d))})
 
 
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("autocast", [True, False])
+def test_a_cpu_attends_in_float32_whatever_it_is_given(shared: bool, autocast: bool) -> None:
+    ids, _, documents = rectangle(CASES["two groups and a loner"])
+    layout = plan_layout(documents, ids if shared else None)
+    source = torch.Generator().manual_seed(0)
+    heads = [torch.randn(len(layout.tokens), h, 8, generator=source).bfloat16() for h in (4, 2, 2)]
+    exact = [x.float().requires_grad_() for x in heads]
+    expected = attend(*exact, layout).bfloat16()
+    expected.float().sum().backward()
+    narrow = [x.float().requires_grad_() if autocast else x.clone().requires_grad_() for x in heads]
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        mixed = attend(*narrow, layout)
+    assert mixed.dtype == torch.bfloat16
+    assert torch.equal(mixed, expected)
+    mixed.float().sum().backward()
+    for x, y in zip(narrow, exact, strict=True):
+        assert x.grad is not None and y.grad is not None
+        torch.testing.assert_close(x.grad.float(), y.grad, atol=0.05, rtol=0.02)
+
+
 @pytest.mark.parametrize("heads", [4, 2])
 @pytest.mark.parametrize("case", CASES)
 def test_attention_equals_that_of_whole_documents(case: str, heads: int) -> None:

@@ -176,6 +176,10 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    # In bfloat16 on a CPU, PyTorch compiles products anew for each shape and keeps the last 1,024 of them, up to
+    # megabytes each; every update of a training has new shapes. Of one update there are fewer than 64.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
     make_logs_visible()
     app(prog_name="muarl")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
@@ -16,6 +17,23 @@ _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 NOTHING = 1e30
 """As the logarithm of a softmax's total: every probability is 0."""
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    """On a CPU in float32, not bfloat16: that takes as long, and PyTorch's kernels for bfloat16 keep memory for every
+    length that they have seen (about 6 MB each in the backward pass)."""
+    return tensor.float() if tensor.dtype == torch.bfloat16 and tensor.device.type == "cpu" else tensor
+
+
+def causal(query: Tensor, key: Tensor, value: Tensor, scale: float | None = None) -> Tensor:
+    """PyTorch's causal attention of heads [rows, heads, T, D], of which keys and values may have fewer."""
+    grouped, kind = key.shape[1] != query.shape[1], fused.computed_in(query)
+    narrow = kind == torch.bfloat16 and query.device.type == "cpu"
+    with torch.autocast("cpu", enabled=False) if narrow else nullcontext():
+        if narrow:
+            query, key, value = query.float(), key.float(), value.float()
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=grouped)
+    return mixed.to(kind) if narrow else mixed
 
 
 def can_share(tensor: Tensor) -> bool:
@@ -44,9 +62,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
         if query.is_cuda and query.dtype == torch.float32 and heads != kv:
             # No kernel of a GPU takes grouped heads in float32, and what PyTorch does instead writes all scores down.
             key, value = (x.repeat_interleave(heads // kv, 1) for x in (key, value))
-        grouped = key.shape[1] != heads
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=grouped)
-        out.append(mixed.transpose(1, 2).reshape(rows * length, heads * dim))
+        out.append(causal(query, key, value).transpose(1, 2).reshape(rows * length, heads * dim))
         base += rows * length
     joined = out[0] if len(out) == 1 else torch.cat(out)
     if layout.pack is not None:
@@ -80,6 +96,7 @@ class _TreeAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
         outs, totals = [], []
+        kept, q, k, v = (q, k, v), _exact(q), _exact(k), _exact(v)
         for query, key, value in zip(*(_cut(x, layout) for x in (q, k, v)), strict=True):
             out, total = _flash(query, key, value, 0.0, True)
             outs.append(out.transpose(1, 2).flatten(0, 1))
@@ -91,14 +108,16 @@ class _TreeAttention(torch.autograd.Function):
             old = total[last:end]
             out[last:end] = torch.lerp(out[last:end], more, (weight - old).sigmoid().to(out.dtype)[..., None])
             total[last:end] = torch.logaddexp(old, weight)
-        ctx.save_for_backward(q, k, v, out, total)
+        out = out.to(kept[0].dtype)
+        ctx.save_for_backward(*kept, out, total)
         ctx.layout = layout
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        q, k, v, out, total = ctx.saved_tensors
+        *narrow, total = ctx.saved_tensors
+        q, k, v, out, grad = (_exact(x) for x in (*narrow, grad))
         layout: Layout = ctx.layout
         parts: list[tuple[Tensor, ...]] = []
         cut = (_cut(grad, layout, 0.0), *(_cut(x, layout) for x in (q, k, v, out)), _cut(total, layout, NOTHING))
@@ -120,7 +139,7 @@ class _TreeAttention(torch.autograd.Function):
             dq[last:end] += a[0].transpose(0, 1)
             dk[first:last] += b[0].transpose(0, 1)
             dv[first:last] += c[0].transpose(0, 1)
-        return dq, dk, dv, None
+        return *(d.to(x.dtype) for d, x in zip((dq, dk, dv), narrow, strict=False)), None
 
 
 def _heads(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ the calls (``WIDE``). What new tokens of a prefill see of the cache is computed 
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -152,16 +153,12 @@ def spans_of(starts: Tensor, lengths: Tensor, longest: int, span: int) -> list[V
     return spans
 
 
-ALIGNMENT = 64
-"""Bytes that PyTorch aligns tensors to: kernels may add in another order elsewhere."""
-
-
 def untouched_zeros(size: Sequence[int], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Zeros that take memory on a CPU only where they are written. ``torch.zeros`` writes them all at once; NumPy asks
-    for pages that are zero already."""
+    """Zeros that take memory on a CPU only where they are written, and give it back with the tensor. ``torch.zeros``
+    writes them all at once; the operating system hands out pages that are zero already, to whoever asks it without the
+    C library between, which would keep what is freed for later and have it zeroed by hand."""
     if device.type != "cpu":
         return torch.zeros(tuple(size), device=device, dtype=dtype)
     count = math.prod(size) * dtype.itemsize
-    held = np.zeros(count + ALIGNMENT, dtype=np.uint8)
-    start = -held.ctypes.data % ALIGNMENT
-    return torch.from_numpy(held[start : start + count]).view(dtype).view(tuple(size))
+    pages = np.frombuffer(mmap.mmap(-1, max(count, 1)), dtype=np.uint8)
+    return torch.from_numpy(pages[:count]).view(dtype).view(tuple(size))

@@ -18,6 +18,8 @@ from torch.autograd.function import once_differentiable
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
+from muarl.models.attention import causal
+
 NAME = "muarl"
 """Under which models know it (``attn_implementation``)."""
 ROWS = 128
@@ -144,9 +146,11 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
     """Causal attention by PyTorch's kernels, which want queries, keys and values of one width."""
     width, value_width = max(query.shape[-1], value.shape[-1]), value.shape[-1]
     query, key, value = (x if x.shape[-1] == width else F.pad(x, (0, width - x.shape[-1])) for x in (query, key, value))
-    mixed = F.scaled_dot_product_attention(
-        query, key, value, is_causal=query.shape[2] > 1, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
-    )
+    if query.shape[2] > 1:
+        mixed = causal(query, key, value, scale)
+    else:
+        grouped = query.shape[1] != key.shape[1]
+        mixed = F.scaled_dot_product_attention(query, key, value, scale=scale, enable_gqa=grouped)
     return mixed[..., :value_width]
 
 
