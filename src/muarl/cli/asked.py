@@ -19,7 +19,7 @@ _asking: ContextVar[list[tuple[str, RunConfig]] | None] = ContextVar("_asking", 
 
 
 @dataclass(frozen=True)
-class AskedFor:
+class CommandRequest:
     """What a command is asked for."""
 
     config: RunConfig
@@ -28,7 +28,7 @@ class AskedFor:
     """Its options that were given, by their parameters' names."""
 
 
-def asked_for(command: Any, words: Sequence[str]) -> AskedFor:
+def asked_for(command: Any, words: Sequence[str]) -> CommandRequest:
     """What a command (``Subcommand.built``) that runs a recipe is asked for by these arguments. Errors are those of the
     command itself; ConfigError where it runs none, after it has done what it does."""
     from muarl.backends.number_formats import settled
@@ -46,7 +46,7 @@ def asked_for(command: Any, words: Sequence[str]) -> AskedFor:
     sources = {name: context.get_parameter_source(name) for name in context.params}
     named = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     recipe, config = requests[0]
-    return AskedFor(settled(config, training=recipe not in UNTRAINED), named)
+    return CommandRequest(settled(config, training=recipe not in UNTRAINED), named)
 
 
 def only_asked(recipe: str, config: RunConfig) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from muarl.basics.errors import ConfigError, MuarlError
-from muarl.cli.asked import AskedFor, asked_for
+from muarl.cli.asked import CommandRequest, asked_for
 from muarl.cli.main import subcommands
 from muarl.cli.options import as_overrides
 from muarl.config.sections import RunConfig
@@ -98,7 +98,7 @@ class Stage:
             raise ConfigError(f"{self.folder} holds something else than a run: remove it, or choose another --name")
 
 
-def asked_of(*words: str) -> AskedFor:
+def asked_of(*words: str) -> CommandRequest:
     """What ``muarl WORDS`` is asked for, by the command's own options."""
     return asked_for(subcommands()[words[0]].built(words[0]), words[1:])
 

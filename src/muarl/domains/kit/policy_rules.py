@@ -40,7 +40,7 @@ class Keeper:
     """See ``RuleKeeper``."""
     audit: str | None
     """See ``RuleKeeper``."""
-    met: Callable[[TaskSeen], bool] | None
+    met: Callable[[TaskOutcomes], bool] | None
     """Whether a task meets it, None where no task can."""
     text: str = ""
     """See ``RuleKeeper``."""
@@ -51,7 +51,7 @@ class Keeper:
 
 
 @dataclass
-class TaskSeen:
+class TaskOutcomes:
     """What a task comes to."""
 
     tools: set[str]
@@ -95,7 +95,7 @@ def check(maker: TaskMaker, tasks: Sequence[Task]) -> CheckReport:
     return CheckReport(measured, tuple(problems), _rows(rules), RuleTable(rules, len(seen)))
 
 
-def _kept(keepers: Sequence[Keeper], seen: Sequence[TaskSeen]) -> tuple[RuleKeeper, ...]:
+def _kept(keepers: Sequence[Keeper], seen: Sequence[TaskOutcomes]) -> tuple[RuleKeeper, ...]:
     """The keepers of a rule with the number of tasks that meet each."""
     return tuple(
         RuleKeeper(k.where, k.text, k.place, None if k.met is None else sum(map(k.met, seen)), k.audit) for k in keepers
@@ -166,23 +166,23 @@ def _of_plans(maker: TaskMaker) -> Iterator[tuple[tuple[str, ...], Keeper]]:
             yield rule.numbers, Keeper(name, audit, met, "", where, rule.place)
 
 
-def _identified(tool: str, task: TaskSeen) -> bool:
+def _identified(tool: str, task: TaskOutcomes) -> bool:
     return task.impostor or not tool or tool in task.tools
 
 
-def _calls(tools: frozenset[str], task: TaskSeen) -> bool:
+def _calls(tools: frozenset[str], task: TaskOutcomes) -> bool:
     return not tools.isdisjoint(task.tools)
 
 
-def _ends(end: tuple[str, str, str], task: TaskSeen) -> bool:
+def _ends(end: tuple[str, str, str], task: TaskOutcomes) -> bool:
     return end in task.ends
 
 
-def _writes(intent: str, tool: str, task: TaskSeen) -> bool:
+def _writes(intent: str, tool: str, task: TaskOutcomes) -> bool:
     return tool in task.tools and any(name == intent for name, _, _ in task.ends)
 
 
-def _answers(intent: str, kind: str, task: TaskSeen) -> bool:
+def _answers(intent: str, kind: str, task: TaskOutcomes) -> bool:
     return any((name, how) == (intent, kind) for name, how, _ in task.ends)
 
 
@@ -207,10 +207,10 @@ def _is_of(maker: TaskMaker, task: Task) -> bool:
     return asked <= {"outside", *(intent.name for intent in maker.service.intents)}
 
 
-def _seen(maker: TaskMaker, task: Task) -> TaskSeen:
+def _seen(maker: TaskMaker, task: Task) -> TaskOutcomes:
     """What a task's requests come to, each served by itself."""
     service, agenda = maker.service, task.agenda or {}
-    seen = TaskSeen({action.name for action in task.actions or ()}, bool(agenda.get("impostor")))
+    seen = TaskOutcomes({action.name for action in task.actions or ()}, bool(agenda.get("impostor")))
     if seen.impostor:
         return seen
     user = shown_user(service, maker.worlds.domain.world(task), dict(agenda["identity"]))

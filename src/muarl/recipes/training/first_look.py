@@ -111,7 +111,7 @@ async def play_all(
 
 
 @dataclass(frozen=True, slots=True)
-class StepPlayed:
+class PracticeStep:
     """What a step has played."""
 
     all: StepData
