@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
@@ -19,21 +18,12 @@ NOTHING = 1e30
 """As the logarithm of a softmax's total: every probability is 0."""
 
 
-def _exact(tensor: Tensor) -> Tensor:
-    """On a CPU in float32, not bfloat16: that takes as long, and PyTorch's kernels for bfloat16 keep memory for every
-    length that they have seen (about 6 MB each in the backward pass)."""
-    return tensor.float() if tensor.dtype == torch.bfloat16 and tensor.device.type == "cpu" else tensor
-
-
 def causal(query: Tensor, key: Tensor, value: Tensor, scale: float | None = None) -> Tensor:
     """PyTorch's causal attention of heads [rows, heads, T, D], of which keys and values may have fewer."""
-    grouped, kind = key.shape[1] != query.shape[1], fused.computed_in(query)
-    narrow = kind == torch.bfloat16 and query.device.type == "cpu"
-    with torch.autocast("cpu", enabled=False) if narrow else nullcontext():
-        if narrow:
-            query, key, value = query.float(), key.float(), value.float()
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=grouped)
-    return mixed.to(kind) if narrow else mixed
+    if query.device.type == "cpu" and fused.computed_in(query) == torch.bfloat16:
+        return cast(Tensor, _Widened.apply(query.bfloat16(), key.bfloat16(), value.bfloat16(), scale))
+    grouped = key.shape[1] != query.shape[1]
+    return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=grouped)
 
 
 def can_share(tensor: Tensor) -> bool:
@@ -84,6 +74,32 @@ class Rearrange(torch.autograd.Function):
         if ctx.pads is not None:
             grad.index_fill_(0, ctx.pads, 0.0)
         return grad, None, None, None
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    """On a CPU in float32, not bfloat16: that takes as long, and PyTorch's kernels for bfloat16 keep memory for every
+    length that they have seen (about 6 MB each in the backward pass)."""
+    return tensor.float() if tensor.dtype == torch.bfloat16 and tensor.device.type == "cpu" else tensor
+
+
+class _Widened(torch.autograd.Function):
+    """Causal attention in float32 of bfloat16 heads, which is also what it keeps for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        *heads, ctx.scale = inputs
+        out, total = _flash(*map(_exact, heads), 0.0, True, scale=ctx.scale)
+        out = out.to(heads[0].dtype)
+        ctx.save_for_backward(*heads, out, total)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        *heads, out, total = ctx.saved_tensors
+        wide = map(_exact, (*grads, *heads, out))
+        slopes = _flash_backward(*wide, total, 0.0, True, scale=ctx.scale)
+        return *(d.to(x.dtype) for d, x in zip(slopes, heads, strict=True)), None
 
 
 class _TreeAttention(torch.autograd.Function):
