@@ -160,5 +160,6 @@ def untouched_zeros(size: Sequence[int], device: torch.device, dtype: torch.dtyp
     if device.type != "cpu":
         return torch.zeros(tuple(size), device=device, dtype=dtype)
     count = math.prod(size) * dtype.itemsize
-    pages = np.frombuffer(mmap.mmap(-1, max(count, 1)), dtype=np.uint8)
+    own = mmap.mmap(-1, max(count, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = np.frombuffer(own, dtype=np.uint8)
     return torch.from_numpy(pages[:count]).view(dtype).view(tuple(size))
