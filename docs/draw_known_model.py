@@ -23,7 +23,7 @@ from muarl_tools.experiments.reproduce.sheets import sheets
 PAGE = Path(__file__).with_name("known-model.md")
 PICTURE = Path("images/known-model.svg")
 BEGIN, END = "<!-- results: written by docs/draw_known_model.py -->", "<!-- results: end -->"
-TABLES = ("ablation", "obeying", "pairs", "hats", "behaviour", "transfer", "turns", "learned")
+TABLES = ("obeying", "pairs", "hats", "behaviour", "transfer", "turns", "learned")
 """The sheets of the reproduction that the page shows; those of other users besides."""
 
 PANEL, HEIGHT, LEFT, TOP, BOTTOM, GAP = 390, 230, 44, 46, 40, 16
