@@ -3,17 +3,17 @@ that it inherits. See ``processes/child.py``."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+from muarl.basics.torch_environment import set_torch_environment
 from muarl.workers.processes.child import Players, run
 
 
 def main(connection: int, weights: int) -> None:
     """Serve the parent until it closes the connection."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported
+    set_torch_environment()  # before torch is imported
 
     def make(start: Mapping[str, Any]) -> Players:
         from muarl.backends.processes import PolicyPlayers

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muarl.backends.checkpoint_names import SHIPPED, checkpoint_folder
+from muarl.basics.torch_environment import set_torch_environment
 from muarl.config.scale import ClusterConfig
 from muarl.config.sections import RunConfig
 from muarl.environments.registry import canonical, is_reference
@@ -51,8 +52,7 @@ class ProcessConfig:
 
 def set_up(threads: int, seed: int) -> None:
     """Threads and seeds of this process, as ``prepare`` sets them in a run of one process."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    set_torch_environment()
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import random
 

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from muarl.basics.errors import ConfigError, MuarlError, StoppedBySignError
 from muarl.basics.extras import missing_extra
 from muarl.basics.stopping import exit_code
+from muarl.basics.torch_environment import set_torch_environment
 from muarl.basics.version import __version__
 from muarl.cli import chat, coldstart, generate, init, model, presets, runs, train, train_user
 from muarl.cli.command import MEASURE, TRAIN, WORLDS, Subcommand, brought
@@ -171,15 +172,7 @@ OWN = {
 
 def main() -> None:
     """Entry point of the console script."""
-    # Before torch is imported: idle OpenMP workers that spin starve whatever else runs on the same cores, and
-    # nothing in muarl loads from a model hub unless the person says so.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    # In bfloat16 on a CPU, PyTorch compiles products anew for each shape and keeps the last 1,024 of them, up to
-    # megabytes each; every update of a training has new shapes. Of one update there are fewer than 64.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-    os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
+    set_torch_environment()  # before torch is imported
     make_logs_visible()
     app(prog_name="muarl")
 

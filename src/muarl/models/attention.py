@@ -19,7 +19,8 @@ NOTHING = 1e30
 
 
 def causal(query: Tensor, key: Tensor, value: Tensor, scale: float | None = None) -> Tensor:
-    """PyTorch's causal attention of heads [rows, heads, T, D], of which keys and values may have fewer."""
+    """PyTorch's causal attention: ``query`` [rows, heads, T, D], ``key`` and ``value`` [rows, kv_heads, T, D] ->
+    [rows, heads, T, D] in the type that products here have. ``scale`` of the scores; None: D ** -0.5."""
     if query.device.type == "cpu" and fused.computed_in(query) == torch.bfloat16:
         return cast(Tensor, _Widened.apply(query.bfloat16(), key.bfloat16(), value.bfloat16(), scale))
     grouped = key.shape[1] != query.shape[1]
@@ -76,10 +77,10 @@ class Rearrange(torch.autograd.Function):
         return grad, None, None, None
 
 
-def _exact(tensor: Tensor) -> Tensor:
-    """On a CPU in float32, not bfloat16: that takes as long, and PyTorch's kernels for bfloat16 keep memory for every
+def _wide(tensor: Tensor) -> Tensor:
+    """float32 for bfloat16. On a CPU that takes about as long, and PyTorch's kernels for bfloat16 keep memory for every
     length that they have seen (about 6 MB each in the backward pass)."""
-    return tensor.float() if tensor.dtype == torch.bfloat16 and tensor.device.type == "cpu" else tensor
+    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
 
 
 class _Widened(torch.autograd.Function):
@@ -88,7 +89,7 @@ class _Widened(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         *heads, ctx.scale = inputs
-        out, total = _flash(*map(_exact, heads), 0.0, True, scale=ctx.scale)
+        out, total = _flash(*map(_wide, heads), 0.0, True, scale=ctx.scale)
         out = out.to(heads[0].dtype)
         ctx.save_for_backward(*heads, out, total)
         return out
@@ -97,7 +98,7 @@ class _Widened(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         *heads, out, total = ctx.saved_tensors
-        wide = map(_exact, (*grads, *heads, out))
+        wide = map(_wide, (*grads, *heads, out))
         slopes = _flash_backward(*wide, total, 0.0, True, scale=ctx.scale)
         return *(d.to(x.dtype) for d, x in zip(slopes, heads, strict=True)), None
 
@@ -112,7 +113,8 @@ class _TreeAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, layout: Layout) -> Tensor:
         outs, totals = [], []
-        kept, q, k, v = (q, k, v), _exact(q), _exact(k), _exact(v)
+        heads = (q, k, v)
+        q, k, v = map(_wide, heads)
         for query, key, value in zip(*(_cut(x, layout) for x in (q, k, v)), strict=True):
             out, total = _flash(query, key, value, 0.0, True)
             outs.append(out.transpose(1, 2).flatten(0, 1))
@@ -124,16 +126,16 @@ class _TreeAttention(torch.autograd.Function):
             old = total[last:end]
             out[last:end] = torch.lerp(out[last:end], more, (weight - old).sigmoid().to(out.dtype)[..., None])
             total[last:end] = torch.logaddexp(old, weight)
-        out = out.to(kept[0].dtype)
-        ctx.save_for_backward(*kept, out, total)
+        out = out.to(heads[0].dtype)
+        ctx.save_for_backward(*heads, out, total)
         ctx.layout = layout
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        *narrow, total = ctx.saved_tensors
-        q, k, v, out, grad = (_exact(x) for x in (*narrow, grad))
+        *heads, out, total = ctx.saved_tensors
+        q, k, v, out, grad = map(_wide, (*heads, out, grad))
         layout: Layout = ctx.layout
         parts: list[tuple[Tensor, ...]] = []
         cut = (_cut(grad, layout, 0.0), *(_cut(x, layout) for x in (q, k, v, out)), _cut(total, layout, NOTHING))
@@ -155,7 +157,7 @@ class _TreeAttention(torch.autograd.Function):
             dq[last:end] += a[0].transpose(0, 1)
             dk[first:last] += b[0].transpose(0, 1)
             dv[first:last] += c[0].transpose(0, 1)
-        return *(d.to(x.dtype) for d, x in zip((dq, dk, dv), narrow, strict=False)), None
+        return *(d.to(x.dtype) for d, x in zip((dq, dk, dv), heads, strict=True)), None
 
 
 def _heads(x: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ from muarl.observe.headline import training_summary, what_went_wrong
 from muarl.observe.rundir import RunDirectory
 from muarl.planning.weight_transport import weight_transport
 from muarl.recipes.evaluation.measuring import evaluate
-from muarl.recipes.training.first_look import DrawnTasks, FirstLook, PracticeStep, look_first, play_all
+from muarl.recipes.training.first_look import DrawnTasks, FirstLook, StepRollouts, look_first, play_all
 from muarl.recipes.training.loop import VALIDATION, Loop, Validation
 from muarl.recipes.training.loss_settings import learner_config, samples_of
 from muarl.recipes.training.pipeline import MAX_DRAWS, PIPELINE, StepData, nothing_left
@@ -287,7 +287,7 @@ def _in_turns(
         raise
 
 
-async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> PracticeStep:
+async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepRollouts:
     """Roll out one step's groups; under dynamic sampling, more tasks until enough groups have differing rewards.
     ``practice`` chooses the tasks.
 
@@ -347,6 +347,6 @@ async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> Practic
     if rl.dynamic_sampling:
         mixed = [g for g in viable if len(set(g.rewards)) > 1]
         viable = mixed[: rl.tasks_per_step] or viable[: rl.tasks_per_step]
-    return PracticeStep(
+    return StepRollouts(
         StepData(Groups(viable, dropped, groups.minimum), episodes, tasks=tasks_by_id), looked, rl.practice
     )

@@ -12,7 +12,7 @@ from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
 from muarl.config.rl import RlConfig
 from muarl.domains.tasks import Task
-from muarl.recipes.training.first_look import DrawnTasks, FirstLook, PracticeStep, first_figures, look_first, play_all
+from muarl.recipes.training.first_look import DrawnTasks, FirstLook, StepRollouts, first_figures, look_first, play_all
 from muarl.recipes.training.pipeline import StepData
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.rollouts.rollout import Groups
@@ -96,7 +96,7 @@ def test_a_task_is_looked_at_once_in_a_step() -> None:
 def test_figures_come_from_the_first_rollouts_of_the_first_draw() -> None:
     rollouts = Rollouts(right=[0, 2, 4])
     looked = rollouts.run(settings())
-    step = PracticeStep(StepData(Groups([]), [*looked.filled, *looked.unfilled]), [looked], settings().practice)
+    step = StepRollouts(StepData(Groups([]), [*looked.filled, *looked.unfilled]), [looked], settings().practice)
     figures = step.figures(None)
     assert figures["success"] == figures["reward"] == 0.75, "two of four all right, two half right in two rollouts"
     assert figures["practice/played_success"] == (4 * 2 + 3 * 2) / 30
@@ -120,7 +120,7 @@ def test_without_it_everything_is_played_and_nothing_said() -> None:
     looked = asyncio.run(play_all(rl, rollouts.draw, rollouts.play, 3, seed=0, label="5.0"))
     assert rollouts.draws == [3] and len(rollouts.calls) == 1 and rollouts.calls[0][0] == "5.0/t12#0"
     assert tasks_of(looked.filled) == {f"t{n}": 6 for n in range(12, 16)} and not looked.unfilled
-    assert PracticeStep(StepData(Groups([]), looked.filled), [looked], rl.practice).figures(None) == {}
+    assert StepRollouts(StepData(Groups([]), looked.filled), [looked], rl.practice).figures(None) == {}
 
 
 @pytest.mark.parametrize(

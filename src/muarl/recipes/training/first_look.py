@@ -111,7 +111,7 @@ async def play_all(
 
 
 @dataclass(frozen=True, slots=True)
-class PracticeStep:
+class StepRollouts:
     """What a step has played."""
 
     all: StepData
