@@ -1,4 +1,4 @@
-"""Attention of decode steps: row by row it is what it is for all rows together, and what the model itself computes."""
+"""Attention of decode steps: the same in blocks of rows as for all rows together, and as the model itself computes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,42 @@ from support.tiny_qwen3 import tiny
     st.integers(0, 6),
     st.sampled_from([(1, 1), (2, 1), (1, 3), (3, 3)]),
     st.integers(0, 2**31),
+    st.sampled_from([0, 10, 1024]),
 )
-def test_rows_one_by_one_find_what_all_together_find(
-    own: list[int], common: int, heads: tuple[int, int], seed: int
+def test_blocks_of_rows_find_what_all_together_find(
+    own: list[int], common: int, heads: tuple[int, int], seed: int, wasted: int
 ) -> None:
     """``own``: how many positions each row has beyond what is in common."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cached_attention, "WASTED", wasted)
+        _compare(own, common, heads, seed)
+
+
+def _compare(own: list[int], common: int, heads: tuple[int, int], seed: int) -> None:
     kv, groups = heads
     drawn = torch.Generator().manual_seed(seed)
     keys, values = (torch.randn(7, kv, 32, 8, generator=drawn) for _ in range(2))
-    slots = torch.randperm(7, generator=drawn)[: len(own)]
-    lead = int(slots[0])
+    slots = torch.randperm(7, generator=drawn)[: len(own)].sort().values
+    lead = int(slots[seed % len(own)])
     for store in (keys, values):
         store[:, :, :common] = store[lead, :, :common].clone()
     query = torch.randn(len(own), kv, groups, 8, generator=drawn)
     lengths = [common + n for n in own]
     bias = cached_attention.step_bias(torch.tensor(lengths) - 1, common, 32)
     together = cached_attention.together(query, keys, values, slots, bias, (lead, common), span=32)
-    rows = list(zip(slots.tolist(), lengths, strict=True))
-    found = cached_attention.row_by_row(query, keys, values, rows, (lead, common))
-    torch.testing.assert_close(found, together, atol=1e-5, rtol=1e-4)
-    whole = cached_attention.row_by_row(query, keys, values, rows, (lead, 0))
-    torch.testing.assert_close(found, whole, atol=1e-5, rtol=1e-4)
+    for shared in (common, 0):
+        blocks = cached_attention.row_blocks(slots.tolist(), lengths, shared, query)
+        assert [n for block in blocks for n in range(len(own))[block.rows]] == list(range(len(own)))
+        assert [n for block in blocks for n in range(7)[block.slots]] == slots.tolist()
+        in_blocks = cached_attention.in_blocks(query, keys, values, blocks, (lead, shared))
+        torch.testing.assert_close(in_blocks, together, atol=1e-5, rtol=1e-4)
+        rounded = [x.bfloat16() for x in (query, keys, values)]
+        blocks = cached_attention.row_blocks(slots.tolist(), lengths, shared, rounded[0])
+        in_blocks = cached_attention.in_blocks(*rounded, blocks, (lead, shared))
+        torch.testing.assert_close(in_blocks.float(), together, atol=0.05, rtol=0.05)
 
 
-@pytest.mark.parametrize("wide", [1, 1 << 20], ids=["row by row", "together"])
+@pytest.mark.parametrize("wide", [1, 1 << 20], ids=["in blocks", "together"])
 def test_an_engine_samples_the_model_s_own_distribution_either_way(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_attention, "WIDE", wide)
     model = tiny()

@@ -2,9 +2,9 @@
 that a cache begins with.
 
 A decode step reads what each slot holds, and what all have in common. All rows together are few calls: what slots hold
-is gathered first, or read in place with all slots between, and every row takes as long as the longest conversation. Row
-by row nothing is copied and no row looks further than its own conversation; that pays where the reading costs more than
-the calls (``WIDE``). What new tokens of a prefill see of the cache is computed in pieces (``spans_of``).
+is gathered first, or read in place with all slots between, and every row takes as long as the longest conversation. In
+blocks of rows nothing is copied, and rows look hardly further than their own conversations; that pays where reading
+costs more than calls (``WIDE``). What new tokens of a prefill see of the cache is computed in pieces (``spans_of``).
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ import math
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 
+_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 WIDE = 192
-"""Numbers in a layer's keys of one token from which rows are computed one by one on a CPU (SmolLM2-135M has 192, the
+"""Numbers in a layer's keys of one token from which rows are computed in blocks on a CPU (SmolLM2-135M has 192, the
 shipped models 64)."""
+WASTED = 1024
+"""Positions that rows of a block may look at in vain, which takes about as long as another call."""
 
 
 def step_bias(positions: Tensor, skip: int, span: int) -> Tensor:
@@ -57,24 +61,58 @@ def together(
     return mixed
 
 
-def row_by_row(
-    query: Tensor, keys: Tensor, values: Tensor, rows: Sequence[tuple[int, int]], common: tuple[int | Tensor, int]
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Rows in neighbouring slots, whose attention is one call."""
+
+    rows: slice
+    slots: slice
+    span: int
+    """More than every position that they see."""
+    bias: Tensor | None
+    """[rows, 1, 1, span - common]: of ``step_bias``; None for a single row, which sees all."""
+
+
+def row_blocks(slots: Sequence[int], lengths: Sequence[int], common: int, like: Tensor) -> list[RowBlock]:
+    """The rows of a step in blocks, in their order. ``slots``: distinct; ``lengths``: how many positions each row
+    sees, all of them more than are in common. ``like``: of the type and on the device that a bias has."""
+    cuts, most = [0], 0
+    for number, (slot, length) in enumerate(zip(slots, lengths, strict=True)):
+        own, before = length - common, number - cuts[-1]
+        wasted = (before + 1) * max(most, own) - before * most - own
+        if number and (slot != slots[number - 1] + 1 or wasted > WASTED):
+            cuts.append(number)
+            most = 0
+        most = max(most, own)
+    blocks = []
+    for begin, end in pairwise([*cuts, len(slots)]):
+        span, bias = max(lengths[begin:end]), None
+        if end - begin > 1:
+            reach = torch.tensor(lengths[begin:end], device=like.device) - 1
+            bias = step_bias(reach, common, span)[:, None].to(like.dtype)
+        blocks.append(RowBlock(slice(begin, end), slice(slots[begin], slots[begin] + end - begin), span, bias))
+    return blocks
+
+
+def in_blocks(
+    query: Tensor, keys: Tensor, values: Tensor, blocks: Sequence[RowBlock], common: tuple[int | Tensor, int]
 ) -> Tensor:
-    """The same. ``rows``: each row's slot, and how many positions it looks at, all of them more than are in common."""
-    count, kv, groups, _ = query.shape
+    """What ``together`` gives in place, by PyTorch's attention for CPUs, which writes no scores down. What rows have in
+    common is computed once for all of them and joined by the parts' log-sum-exps."""
+    count, kv, groups, dim = query.shape
     lead, skip = common
-    scores = query.new_full((count, kv, groups, max(length for _, length in rows)), float("-inf"))
-    if skip:
-        scores[..., :skip] = _early(query, keys, lead, skip)
-    for number, (slot, length) in enumerate(rows):
-        torch.bmm(query[number], keys[slot, :, skip:length].transpose(1, 2), out=scores[number, :, :, skip:length])
-    shares = scores.softmax(-1)
-    mixed = torch.empty_like(query)
-    for number, (slot, length) in enumerate(rows):
-        torch.bmm(shares[number, :, :, skip:length], values[slot, :, skip:length], out=mixed[number])
-    if skip:
-        mixed.add_(_mixed_early(shares, values, lead, skip))
-    return mixed
+    parts = []
+    for block in blocks:
+        own_keys, own_values = (store[block.slots, :, skip : block.span] for store in (keys, values))
+        parts.append(_flash(query[block.rows], own_keys, own_values, attn_mask=block.bias, scale=1.0))
+    mixed, total = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
+    if not skip:
+        return mixed
+    asked = query.transpose(0, 1).reshape(1, kv, count * groups, dim)
+    early, weight = _flash(asked, *(_leading(store, lead, skip)[None] for store in (keys, values)), scale=1.0)
+    early = early.view(kv, count, groups, dim).transpose(0, 1)
+    weight = weight.view(kv, count, groups).transpose(0, 1)
+    return torch.lerp(mixed, early, (weight - total).sigmoid_().to(mixed.dtype)[..., None])
 
 
 def _early(query: Tensor, keys: Tensor, lead: int | Tensor, skip: int) -> Tensor:

@@ -109,7 +109,7 @@ class CachedDecoder:
             hidden = decode_directly(self.weights, self.cache, tokens, slots, positions, span=span, common=common)
             return self.weights.logits(hidden)
         lengths = None
-        if self.weights.wide and not torch.compiler.is_compiling():
+        if self.weights.in_blocks and not torch.compiler.is_compiling():
             lengths = (positions + 1).tolist()
         hidden = decode(
             self.weights,
@@ -170,8 +170,8 @@ def decode(
     their first ``length`` positions, all of them before their own, so that attention reads them there, once for all;
     the slot may be a tensor [1], where it must not become part of a recorded step.
 
-    ``lengths``: ``positions`` + 1, with ``rows`` 0: attention goes through the rows one by one, in place, and ``span``
-    means nothing.
+    ``lengths``: ``positions`` + 1, with ``rows`` 0: attention goes through blocks of rows, in place, and ``span`` means
+    nothing.
 
     If ``rows`` is n, token i reads slot i in place and writes to ``slots[i]``, which is i or, for a token that nobody
     reads, any slot beyond those that are in use.
@@ -190,7 +190,7 @@ def decode(
     if lengths is None:
         bias = cached_attention.step_bias(reach, common[1], span)
     else:
-        each = list(zip(slots.tolist(), lengths, strict=True))
+        blocks = cached_attention.row_blocks(slots.tolist(), lengths, common[1], x)
     split = shape.heads * dim, (shape.heads + kv) * dim
     for number, layer in enumerate(weights.layers):
         normed = F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon)
@@ -205,7 +205,7 @@ def decode(
             read = None if in_place else slots
             mixed = cached_attention.together(query, keys, values, read, bias, common, span=span)
         else:
-            mixed = cached_attention.row_by_row(query, keys, values, each, common)
+            mixed = cached_attention.in_blocks(query, keys, values, blocks, common)
         mixed = mixed.view(len(mixed), shape.heads * dim)
         if in_place and not aligned:
             mixed = mixed.index_select(0, slots)

@@ -44,6 +44,7 @@ class InferenceWeights:
 
     It shares no memory with the model: training may continue, and the snapshot changes only when ``refresh`` is called.
     ``wide``: it lies on a CPU in float32 and is so large that reading weights and cache is what takes the time.
+    ``in_blocks``: attention of decode steps is best computed so (``cached_attention``).
     """
 
     def __init__(self, model: nn.Module, *, device: torch.device, dtype: torch.dtype, max_positions: int) -> None:
@@ -60,7 +61,9 @@ class InferenceWeights:
         self.direct = fused_cache.attends(self.embedding, self.shape.head_dim, self.shape.groups)
         kind = torch.float32 if self.direct else dtype
         numbers = self.shape.kv_heads * self.shape.head_dim
-        self.wide = numbers >= cached_attention.WIDE and device.type == "cpu" and dtype == torch.float32
+        large = numbers >= cached_attention.WIDE and device.type == "cpu"
+        self.wide = large and dtype == torch.float32
+        self.in_blocks = large and dtype in (torch.float32, torch.bfloat16)
         self.cos, self.sin = cos.to(kind), sin.to(kind)
 
     def _copy(self, weight: Tensor) -> Tensor:
