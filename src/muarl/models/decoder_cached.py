@@ -237,6 +237,7 @@ def prefill(
     last = shape.layers - 1
     split = shape.heads * dim, (shape.heads + kv) * dim
     dense = packed.numel() == n * longest
+    run = _run_of(slots)
     for number, layer in enumerate(weights.layers):
         normed = F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon)
         qkv = weights.linear(normed, layer.qkv, layer.qkv_bias)
@@ -249,8 +250,8 @@ def prefill(
             query = query.new_zeros(n * longest, query.shape[1]).index_copy_(0, packed, query)
         # Query heads of one key/value head become more query rows: grouped attention without repeating keys.
         query = query.view(n, longest, kv, groups, dim)
-        keys = cache.keys[number][:, :, :span].index_select(0, slots)
-        values = cache.values[number][:, :, :span].index_select(0, slots)
+        stores = (store[number][:, :, :span] for store in (cache.keys, cache.values))
+        keys, values = (s[run] if run is not None else s.index_select(0, slots) for s in stores)
         pieces = []
         for part in spans:
             asked = query[:, part.first : part.end].permute(0, 2, 3, 1, 4).reshape(n, kv, -1, dim)
@@ -263,6 +264,15 @@ def prefill(
         if not dense:
             mixed = mixed.index_select(0, packed)
         x = _feed_forward(weights, layer, x, mixed)
+
+
+def _run_of(slots: Tensor) -> slice | None:
+    """Slots that follow one another as a range, which is read where it lies; None for others, and for a GPU's, which
+    would have to be waited for."""
+    if slots.device.type != "cpu":
+        return None
+    first, *_ = numbers = slots.tolist()
+    return slice(first, first + len(numbers)) if numbers == [*range(first, first + len(numbers))] else None
 
 
 def _rest_directly(weights: InferenceWeights, number: int, x: Tensor, mixed: Tensor) -> tuple[Tensor, Tensor]:
