@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from muarl.inference.base import Completion, SamplingParams
 from muarl.inference.torch_engine import TorchEngine
 from muarl.models import cached_attention
+from muarl.models.decoder_cached import CachedDecoder
+from muarl.models.path import path_of
 from support.tiny_qwen3 import tiny
 
 
@@ -49,10 +51,27 @@ def _compare(own: list[int], common: int, heads: tuple[int, int], seed: int) -> 
         assert [n for block in blocks for n in range(7)[block.slots]] == slots.tolist()
         in_blocks = cached_attention.in_blocks(query, keys, values, blocks, (lead, shared))
         torch.testing.assert_close(in_blocks, together, atol=1e-5, rtol=1e-4)
-        rounded = [x.bfloat16() for x in (query, keys, values)]
-        blocks = cached_attention.row_blocks(slots.tolist(), lengths, shared, rounded[0])
-        in_blocks = cached_attention.in_blocks(*rounded, blocks, (lead, shared))
-        torch.testing.assert_close(in_blocks.float(), together, atol=0.05, rtol=0.05)
+        q, k, v = (x.bfloat16() for x in (query, keys, values))
+        exact = cached_attention.together(q.float(), k.float(), v.float(), slots, bias, (lead, common), span=32)
+        blocks = cached_attention.row_blocks(slots.tolist(), lengths, shared, q)
+        in_blocks = cached_attention.in_blocks(q, k, v, blocks, (lead, shared))
+        torch.testing.assert_close(in_blocks.float(), exact, atol=0.05, rtol=0.05)
+
+
+def test_a_prefill_writes_the_same_whichever_slots_it_reads() -> None:
+    """Neighbouring slots are read where they lie, others are gathered."""
+    drawn = torch.Generator().manual_seed(0)
+    first, second = (torch.randint(3, 40, (3, 6), generator=drawn) for _ in range(2))
+    written = []
+    for slots in ([1, 2, 3], [4, 0, 2]):
+        cached = path_of(tiny()).cached(slots=5, positions=16, device=torch.device("cpu"), dtype=torch.float32)
+        assert isinstance(cached, CachedDecoder)
+        for begin, tokens in ((0, first), (6, second)):
+            cached.prefill([*tokens], torch.tensor(slots), torch.full((3,), begin), span=12)
+        written.append([store[slots, :, :12] for store in (*cached.cache.keys, *cached.cache.values)])
+    for neighbours, gathered in zip(*written, strict=True):
+        torch.testing.assert_close(neighbours, gathered, atol=0, rtol=0)
+        assert neighbours.abs().sum() > 0
 
 
 @pytest.mark.parametrize("wide", [1, 1 << 20], ids=["in blocks", "together"])

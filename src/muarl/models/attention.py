@@ -12,7 +12,8 @@ from torch.autograd.function import once_differentiable
 from muarl.models import fused
 from muarl.models.layout import Layout
 
-_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+"""PyTorch's attention for CPUs, which gives the log-sum-exps too."""
 _flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 NOTHING = 1e30
 """As the logarithm of a softmax's total: every probability is 0."""
@@ -89,7 +90,7 @@ class _Widened(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         *heads, ctx.scale = inputs
-        out, total = _flash(*map(_wide, heads), 0.0, True, scale=ctx.scale)
+        out, total = flash(*map(_wide, heads), 0.0, True, scale=ctx.scale)
         out = out.to(heads[0].dtype)
         ctx.save_for_backward(*heads, out, total)
         return out
@@ -116,12 +117,12 @@ class _TreeAttention(torch.autograd.Function):
         heads = (q, k, v)
         q, k, v = map(_wide, heads)
         for query, key, value in zip(*(_cut(x, layout) for x in (q, k, v)), strict=True):
-            out, total = _flash(query, key, value, 0.0, True)
+            out, total = flash(query, key, value, 0.0, True)
             outs.append(out.transpose(1, 2).flatten(0, 1))
             totals.append(total.transpose(1, 2).flatten(0, 1))
         out, total = _join(outs, layout), _join(totals, layout)
         for first, last, end in layout.prefixes:
-            more, weight = _flash(_heads(q[last:end]), _heads(k[first:last]), _heads(v[first:last]))
+            more, weight = flash(_heads(q[last:end]), _heads(k[first:last]), _heads(v[first:last]))
             more, weight = more[0].transpose(0, 1), weight[0].transpose(0, 1)
             old = total[last:end]
             out[last:end] = torch.lerp(out[last:end], more, (weight - old).sigmoid().to(out.dtype)[..., None])

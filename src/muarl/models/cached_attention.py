@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+from muarl.models.attention import flash
+
 WIDE = 192
 """Numbers in a layer's keys of one token from which rows are computed in blocks on a CPU (SmolLM2-135M has 192, the
 shipped models 64)."""
@@ -66,11 +67,13 @@ class RowBlock:
     """Rows in neighbouring slots, whose attention is one call."""
 
     rows: slice
+    """Which of the step's rows."""
     slots: slice
+    """Where in the cache they are, as many."""
     span: int
     """More than every position that they see."""
     bias: Tensor | None
-    """[rows, 1, 1, span - common]: of ``step_bias``; None for a single row, which sees all."""
+    """[rows, 1, 1, span - common]: ``step_bias`` of them; None for a single row, which sees all."""
 
 
 def row_blocks(slots: Sequence[int], lengths: Sequence[int], common: int, like: Tensor) -> list[RowBlock]:
@@ -97,19 +100,19 @@ def row_blocks(slots: Sequence[int], lengths: Sequence[int], common: int, like: 
 def in_blocks(
     query: Tensor, keys: Tensor, values: Tensor, blocks: Sequence[RowBlock], common: tuple[int | Tensor, int]
 ) -> Tensor:
-    """What ``together`` gives in place, by PyTorch's attention for CPUs, which writes no scores down. What rows have in
-    common is computed once for all of them and joined by the parts' log-sum-exps."""
+    """What ``together`` gives, [n, kv, groups, head_dim], for rows in these ``blocks`` of ``row_blocks``; on a CPU. No
+    scores are written down. What rows have in common is computed once, and joined by the parts' log-sum-exps."""
     count, kv, groups, dim = query.shape
     lead, skip = common
     parts = []
     for block in blocks:
         own_keys, own_values = (store[block.slots, :, skip : block.span] for store in (keys, values))
-        parts.append(_flash(query[block.rows], own_keys, own_values, attn_mask=block.bias, scale=1.0))
+        parts.append(flash(query[block.rows], own_keys, own_values, attn_mask=block.bias, scale=1.0))
     mixed, total = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
     if not skip:
         return mixed
     asked = query.transpose(0, 1).reshape(1, kv, count * groups, dim)
-    early, weight = _flash(asked, *(_leading(store, lead, skip)[None] for store in (keys, values)), scale=1.0)
+    early, weight = flash(asked, *(_leading(store, lead, skip)[None] for store in (keys, values)), scale=1.0)
     early = early.view(kv, count, groups, dim).transpose(0, 1)
     weight = weight.view(kv, count, groups).transpose(0, 1)
     return torch.lerp(mixed, early, (weight - total).sigmoid_().to(mixed.dtype)[..., None])

@@ -237,7 +237,7 @@ def prefill(
     last = shape.layers - 1
     split = shape.heads * dim, (shape.heads + kv) * dim
     dense = packed.numel() == n * longest
-    run = _run_of(slots)
+    neighbours = _neighbours(slots)
     for number, layer in enumerate(weights.layers):
         normed = F.rms_norm(x, (shape.width,), layer.before_attention, shape.epsilon)
         qkv = weights.linear(normed, layer.qkv, layer.qkv_bias)
@@ -251,7 +251,7 @@ def prefill(
         # Query heads of one key/value head become more query rows: grouped attention without repeating keys.
         query = query.view(n, longest, kv, groups, dim)
         stores = (store[number][:, :, :span] for store in (cache.keys, cache.values))
-        keys, values = (s[run] if run is not None else s.index_select(0, slots) for s in stores)
+        keys, values = (s.index_select(0, slots) if neighbours is None else s[neighbours] for s in stores)
         pieces = []
         for part in spans:
             asked = query[:, part.first : part.end].permute(0, 2, 3, 1, 4).reshape(n, kv, -1, dim)
@@ -266,7 +266,7 @@ def prefill(
         x = _feed_forward(weights, layer, x, mixed)
 
 
-def _run_of(slots: Tensor) -> slice | None:
+def _neighbours(slots: Tensor) -> slice | None:
     """Slots that follow one another as a range, which is read where it lies; None for others, and for a GPU's, which
     would have to be waited for."""
     if slots.device.type != "cpu":

@@ -44,7 +44,7 @@ class InferenceWeights:
 
     It shares no memory with the model: training may continue, and the snapshot changes only when ``refresh`` is called.
     ``wide``: it lies on a CPU in float32 and is so large that reading weights and cache is what takes the time.
-    ``in_blocks``: attention of decode steps is best computed so (``cached_attention``).
+    ``in_blocks``: decode steps attend in blocks of rows (``cached_attention.in_blocks``), also in bfloat16.
     """
 
     def __init__(self, model: nn.Module, *, device: torch.device, dtype: torch.dtype, max_positions: int) -> None:
