@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 SMALL = [
     "threads=1",
@@ -23,6 +24,7 @@ SMALL = [
     "rl.minibatches=1",
     "rl.eval_every=0",
     "rl.checkpoint_every=1",
+    "checkpoints.keep_last=null",
     "rl.drop_zero_variance=false",
 ]
 
@@ -53,11 +55,18 @@ class Found:
         self.rows: list[dict[str, Any]] = [r for r in rows if r["phase"] == "rl"]
         files = sorted((folder / "episodes").glob("train-*.jsonl"))
         self.episodes: list[list[Episode]] = [list(read_episodes(f)) for f in files]
+        self.folder = folder
         last = sorted((folder / "checkpoints" / "rl").glob("step-*"))[-1]
         self.checkpoint = last
         self.state: dict[str, Any] = json.loads((last / "trainer.json").read_text())
 
     @property
-    def ids(self) -> list[list[tuple[str, list[int], list[int]]]]:
-        """Of every step each episode's name, tokens and policy versions."""
-        return [[(e.id, e.tokens.ids, e.tokens.versions) for e in step if e.tokens] for step in self.episodes]
+    def temperature(self) -> float:
+        """At which its tokens were sampled."""
+        return float(yaml.safe_load((self.folder / "config.yaml").read_text())["rl"]["temperature"])
+
+    def checkpoint_of(self, version: int) -> Path:
+        """The policy after so many updates."""
+        from muarl.backends.checkpoint_names import checkpoint_folder
+
+        return self.checkpoint.parent / f"step-{version:06d}" if version else checkpoint_folder("base")
