@@ -45,7 +45,7 @@ def train(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         ray.shutdown()
 
 
-class Found:
+class FinishedRun:
     """What a run has left. ``episodes``: of each step that kept them, in order."""
 
     def __init__(self, folder: Path) -> None:

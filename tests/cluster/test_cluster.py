@@ -19,7 +19,7 @@ from muarl.learning.checkpoints import load_policy
 from muarl.types.episode import Episode
 
 from .choices import ROUNDING, first_difference, misses
-from .conftest import SMALL, Found
+from .conftest import SMALL, FinishedRun
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ Train = Callable[..., Path]
 SLOW_USERS = ["user.delay=[0.3, 0.5]"]
 
 
-def check_same(there: Found, here: Found, steps: int) -> None:
+def check_same(there: FinishedRun, here: FinishedRun, steps: int) -> None:
     """Both runs made so many updates on the same episodes, each of which counted once.
 
     Sums taken in another order round differently. Where a number of the noise lies that near the edge between two
@@ -57,7 +57,7 @@ def check_same(there: Found, here: Found, steps: int) -> None:
     assert all((mine[n] - theirs[n]).abs().max() < 1e-4 for n in theirs)
 
 
-def check_near_tie(mine: Episode, theirs: Episode, run: Found, version: int) -> None:
+def check_near_tie(mine: Episode, theirs: Episode, run: FinishedRun, version: int) -> None:
     """The first difference of two episodes of this policy version is one that rounding explains."""
     at = first_difference(mine, theirs)
     assert at is not None and mine.tokens is not None and theirs.tokens is not None
@@ -70,7 +70,7 @@ def check_near_tie(mine: Episode, theirs: Episode, run: Found, version: int) -> 
 
 def test_tokens_follow_from_weights_context_and_seed(train: Train) -> None:
     """What `check_near_tie` is built on: each token is the one that the noise of its episode's seed chooses."""
-    found = Found(train("here"))
+    found = FinishedRun(train("here"))
     for version, step in enumerate(found.episodes):
         model = load_policy(found.checkpoint_of(version)).model
         right, wrong = ([misses(e, model, found.temperature) for e in s] for s in (step, [*map(reseeded, step)]))
@@ -87,13 +87,13 @@ def test_a_local_cluster_does_what_one_process_does(train: Train, tmp_path: Path
     """Synchronous, with samplers of the same kind: tokens follow from weights, prompt, parameters and seed."""
     several = ["cluster.rollout_workers=2", "cluster.samplers=2", "cluster.bucket_mb=1"]
     small = [f"cluster.{part}_cpus=0.25" for part in ("worker", "sampler", "learner")]
-    there = Found(train("there", "cluster.address=local", *several, *small))
+    there = FinishedRun(train("there", "cluster.address=local", *several, *small))
     assert not ray.is_initialized(), "the run has left its cluster"
-    check_same(there, Found(train("here")), 2)
+    check_same(there, FinishedRun(train("here")), 2)
     # From a checkpoint of the cluster in one process, and the other way round.
     for name, more in (("there", []), ("here", ["cluster.address=local", *several, *small])):
         train(name, f"resume={tmp_path / name}", "rl.steps=3", *more)
-    check_same(Found(tmp_path / "there"), Found(tmp_path / "here"), 3)
+    check_same(FinishedRun(tmp_path / "there"), FinishedRun(tmp_path / "here"), 3)
 
 
 SEVERAL = ["cluster.address=local", "cluster.rollout_workers=2", "cluster.samplers=2", "cluster.bucket_mb=1"]
@@ -101,26 +101,26 @@ SEVERAL += [f"cluster.{part}_cpus=0.25" for part in ("worker", "sampler", "learn
 
 
 def test_weights_that_go_straight_to_samplers_give_the_same_run_though_one_dies(train: Train, tmp_path: Path) -> None:
-    here = Found(train("here", "rl.steps=3"))
+    here = FinishedRun(train("here", "rl.steps=3"))
     saboteur = Saboteur(tmp_path / "gloo", lambda: ray.kill(actor("sampler", 1), no_restart=False))
     saboteur.start()
-    gloo = Found(train("gloo", "rl.steps=3", *SLOW_USERS, *SEVERAL, "cluster.update=broadcast"))
+    gloo = FinishedRun(train("gloo", "rl.steps=3", *SLOW_USERS, *SEVERAL, "cluster.update=broadcast"))
     assert saboteur.done == 1
     check_same(gloo, here, 3)
-    check_same(Found(train("shared", "rl.steps=3", *SEVERAL, "cluster.update=ipc")), here, 3)
+    check_same(FinishedRun(train("shared", "rl.steps=3", *SEVERAL, "cluster.update=ipc")), here, 3)
 
 
 def test_adapters_travel_alone_and_give_what_merged_weights_give(train: Train) -> None:
     lora = ["learner.lora.rank=4", "rl.lr=0.01"]
-    here = Found(train("here", *lora))
-    check_same(Found(train("there", *lora, *SEVERAL, "cluster.update=broadcast")), here, 2)
-    check_same(Found(train("stored", *lora, *SEVERAL)), here, 2)
+    here = FinishedRun(train("here", *lora))
+    check_same(FinishedRun(train("there", *lora, *SEVERAL, "cluster.update=broadcast")), here, 2)
+    check_same(FinishedRun(train("stored", *lora, *SEVERAL)), here, 2)
 
 
 def test_samplers_that_sleep_change_nothing(train: Train) -> None:
-    here = Found(train("here"))
-    check_same(Found(train("asleep", "engine.sleep=true")), here, 2)
-    check_same(Found(train("there", "engine.sleep=true", *SEVERAL)), here, 2)
+    here = FinishedRun(train("here"))
+    check_same(FinishedRun(train("asleep", "engine.sleep=true")), here, 2)
+    check_same(FinishedRun(train("there", "engine.sleep=true", *SEVERAL)), here, 2)
 
 
 class Saboteur(threading.Thread):
@@ -195,7 +195,7 @@ def test_a_worker_a_sampler_and_a_node_die_in_the_middle_of_steps(train: Train, 
     slower = "user.delay=[1.5, 2.0]"  # Ray takes seconds to see that a node is gone
     folder = train("there", "rl.steps=5", slower, *where)
     assert saboteur.done == 3 and "worker" in lost
-    there, here = Found(folder), Found(train("here", "rl.steps=5"))
+    there, here = FinishedRun(folder), FinishedRun(train("here", "rl.steps=5"))
     check_same(there, here, 5)
     begun_again = [sum(e.tags.get("workers_lost", 0) for e in step) for step in there.episodes]
     assert begun_again[1] > 0 and sum(begun_again[3:]) > 0, "workers died with episodes under way"
@@ -207,7 +207,7 @@ def test_a_run_whose_learner_dies_goes_on_from_its_last_checkpoint_or_says_how(t
     again.start()
     train("again", *SLOW_USERS, *local, "rl.checkpoint_every=1")
     assert again.done == 1 and not ray.is_initialized()
-    check_same(Found(tmp_path / "again"), Found(train("here", "rl.steps=3")), 3)
+    check_same(FinishedRun(tmp_path / "again"), FinishedRun(train("here", "rl.steps=3")), 3)
 
     local.append("learner.restarts=0")
     saboteur = Saboteur(tmp_path / "run", lambda: ray.kill(actor("learner", 0)))
@@ -222,7 +222,7 @@ def test_an_asynchronous_run_goes_on_while_a_sampler_dies(train: Train, tmp_path
     saboteur.start()
     parts = ["address=local", "samplers=2", "rollout_workers=2", *(f"{p}_cpus=0.25" for p in ("sampler", "worker"))]
     ahead = ["rl.asynchrony=bounded", "rl.staleness=2", "rl.steps=4", *(f"cluster.{p}" for p in parts)]
-    found = Found(train("run", *SLOW_USERS, *ahead))
+    found = FinishedRun(train("run", *SLOW_USERS, *ahead))
     assert saboteur.done == 1 and found.state["updates"] == 4
     assert [r["episodes"] for r in found.rows] == [8.0] * 4 and [r["excluded"] for r in found.rows] == [0.0] * 4
     assert max(r["staleness_max"] for r in found.rows) <= 2
@@ -232,8 +232,8 @@ def test_an_asynchronous_run_goes_on_while_a_sampler_dies(train: Train, tmp_path
 
 def test_learners_that_share_the_weights(train: Train) -> None:
     shared = ["learner.kind=fsdp", "learner.processes=2", "cluster.learner_cpus=0.25"]
-    there = Found(train("there", "cluster.address=local", *shared))
-    check_same(there, Found(train("here")), 2)
+    there = FinishedRun(train("there", "cluster.address=local", *shared))
+    check_same(there, FinishedRun(train("here")), 2)
 
 
 def test_a_cold_start_of_a_cluster_is_that_of_one_process(tmp_path: Path) -> None:

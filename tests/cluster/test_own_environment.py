@@ -12,7 +12,7 @@ import pytest
 from muarl.basics.errors import ConfigError
 from muarl.environments import registry
 
-from .conftest import Found
+from .conftest import FinishedRun
 
 ray = pytest.importorskip("ray", reason="pip install ray")
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def test_workers_import_what_the_person_has_named(
         train("unnamed", f"domain.name={reference}", "rl.steps=1", *ON_CLUSTER)
     assert not list(tmp_path.glob("imported-by-*")), "nobody has named it"
     registry.approve(reference)
-    found = Found(train("named", f"domain.name={reference}", "rl.steps=1", *ON_CLUSTER))
+    found = FinishedRun(train("named", f"domain.name={reference}", "rl.steps=1", *ON_CLUSTER))
     assert [row["episodes"] for row in found.rows] == [8.0]
     assert [row["excluded"] for row in found.rows] == [0.0]
     others = {int(path.name.rpartition("-")[2]) for path in tmp_path.glob("imported-by-*")} - {os.getpid()}
