@@ -30,7 +30,8 @@ def noise_of(episode: Episode) -> dict[int, float]:
 @torch.no_grad()
 def misses(episode: Episode, model: Any, temperature: float, *others: tuple[int, int]) -> dict[tuple[int, int], float]:
     """By how much each sampled token's number lies outside its share of [0, 1] under this ``model``: {(place, id):
-    distance}, 0 where the token is the one that the number chooses. ``others``: more (place, id), by the ids before."""
+    distance in [0, 1]}, 0 where the token is the one that the number chooses. ``others``: more (place, id), each judged
+    after the episode's own ids before that place."""
     trace, noise = episode.tokens, noise_of(episode)
     assert trace is not None
     logits = model(torch.tensor([trace.ids])).logits[0].double()

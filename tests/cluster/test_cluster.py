@@ -70,10 +70,10 @@ def check_near_tie(mine: Episode, theirs: Episode, run: FinishedRun, version: in
 
 def test_tokens_follow_from_weights_context_and_seed(train: Train) -> None:
     """What `check_near_tie` is built on: each token is the one that the noise of its episode's seed chooses."""
-    found = FinishedRun(train("here"))
-    for version, step in enumerate(found.episodes):
-        model = load_policy(found.checkpoint_of(version)).model
-        right, wrong = ([misses(e, model, found.temperature) for e in s] for s in (step, [*map(reseeded, step)]))
+    run = FinishedRun(train("here"))
+    for version, step in enumerate(run.episodes):
+        model = load_policy(run.checkpoint_of(version)).model
+        right, wrong = ([misses(e, model, run.temperature) for e in s] for s in (step, [*map(reseeded, step)]))
         assert all(missed < ROUNDING for of_episode in right for missed in of_episode.values())
         far = [missed > ROUNDING for of_episode in wrong for missed in of_episode.values()]
         assert sum(far) > len(far) / 4, "another seed chooses other tokens"
