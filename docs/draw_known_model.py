@@ -52,10 +52,10 @@ class Panel:
 
 
 def panels(found: Reproduction) -> list[Panel]:
-    """What the figure shows: where RL played, with users as in training and with others, and where it never did."""
+    """What the figure shows: where RL played, with users of every level, and where it never did."""
     wanted, out = found.config.reproduce, []
     for user, measured in found.by_user.items():
-        title = "users as in training" if user == RULES else f"{user} users"
+        title = f"{'easy' if user == RULES else user} users"
         places = [(f"{_listed(wanted.rl)}, {title}", wanted.rl)]
         if user == RULES and wanted.unseen:
             places.append((f"never trained on: {_listed(wanted.unseen)}", wanted.unseen))

@@ -56,7 +56,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
 
 def test_the_figure_has_a_panel_a_user_and_two_bars_an_arm(script: ModuleType, measured: Reproduction) -> None:
     shown = script.panels(measured)
-    assert [panel.title for panel in shown] == ["retail, users as in training", "retail, hard users"]
+    assert [panel.title for panel in shown] == ["retail, easy users", "retail, hard users"]
     label, success, clean = shown[0].bars[-1]
     assert (label, success.value, clean.value, shown[0].floor) == ("both", 0.8, 0.7, 0.1)
     drawn = ET.fromstring(script.picture(shown))

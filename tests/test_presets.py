@@ -89,5 +89,6 @@ def test_the_quickstart_practises_with_users_from_easy_to_hard_and_is_judged_wit
     assert not config.eval_user.traits.any and config.eval.harder_users == ("typical", "hard")
     others = {d for d in differences("quickstart-easy", "quickstart") if not d.startswith("user.traits")}
     assert others == {"model.max_context", "sft.demonstrations", "sft.steps", "rollout.max_turns"}
-    for name in ("quickstart-adamw", "reproduce", "knowledge", "worlds", "smollm2", "user"):
+    assert load_config("smollm2").user.traits == load_config("known-model").user.traits == config.user.traits
+    for name in ("quickstart-adamw", "reproduce", "knowledge", "worlds", "user"):
         assert not load_config(name).user.traits.any, "what was measured with easy users stays so"

@@ -173,7 +173,7 @@ def test_a_known_model_s_page_has_the_control_and_what_each_arm_learned_from(tmp
     by_key = sheets(found)
     assert tables.startswith("# Arms from smollm2") and "the base is smollm2" in by_key["stages"].about
     stages_shown = {row[0]: row for row in by_key["stages"].rows}
-    assert "base" not in stages_shown and "480 other demonstrations" in stages_shown["further cold start"][1]
+    assert "base" not in stages_shown and "1,280 other demonstrations" in stages_shown["further cold start"][1]
     assert "10 held-out tasks of each environment of RL, 4 of each other one" in stages_shown["evaluation"][1]
     rows = {row[0]: row for row in by_key["ablation"].rows}
     assert list(rows) == ["base", "cold start only", "both", "further cold start", "doing nothing"]
