@@ -87,6 +87,18 @@ def test_a_domain_from_hints_docstring_and_a_pydantic_model():
 
 
 @pytest.mark.filterwarnings("ignore:tool look:muarl.domains.authoring.AuthoringWarning")
+def test_a_domain_without_a_name_is_called_by_its_class_whichever_is_made_first():
+    Domain()
+
+    class Library(Domain):
+        pass
+
+    class Archive(Library):
+        name = "archive"
+
+    assert (Library.name, Library().name, Archive().name) == ("library", "library", "archive")
+
+
 def test_a_write_that_raises_leaves_the_database_as_it_was_and_a_read_never_changes_it():
     shop = Bookshop()
     world = shop.world()

@@ -55,6 +55,7 @@ class Domain:
     """
 
     name: ClassVar[str] = ""
+    """Where neither a class nor one that it extends gives a name, it is the class's own in lower case."""
     policy: ClassVar[Path | str] = ""
     """Text, or a Path relative to the module that defines the class."""
     database: ClassVar[Any] = None
@@ -80,6 +81,11 @@ class Domain:
 
     db: View
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.name:
+            cls.name = cls.__name__.lower()
+
     def __init__(
         self,
         *,
@@ -89,8 +95,6 @@ class Domain:
         render: Renderer | None = None,
         semantics: Semantics = "fixed",
     ) -> None:
-        if not type(self).name:
-            type(self).name = type(self).__name__.lower()
         if semantics not in ("fixed", "official"):
             raise ConfigError(f"semantics: must be 'fixed' or 'official', not {semantics!r}")
         everything = tools_of(type(self))

@@ -254,7 +254,7 @@ class Service:
     @property
     def name(self) -> str:
         """The domain's."""
-        return self.domain.name or self.domain.__name__.lower()
+        return self.domain.name
 
     def intent(self, name: str) -> Intent:
         """The intent of that name. KeyError if there is none."""
