@@ -44,6 +44,17 @@ def test_a_difference_is_over_the_tasks_that_both_have_played() -> None:
     assert back is not None and back.value == -gap.value and back.p == gap.p
 
 
+def test_a_difference_is_over_the_seeds_that_both_arms_have() -> None:
+    both, more = {0: outcomes("1111"), 1: outcomes("1000")}, {1: outcomes("1100")}
+    obeyed = {"both": {1: outcomes("1000")}, "more": {1: outcomes("0000")}}
+    found = ArmsMeasured("rules", {"both": both, "more": more, "base": {None: outcomes("0000")}}, {}, {}, obeyed)
+    gaps = [found.difference("both", "more", ("w",)), found.difference("both", "base", ("w",))]
+    assert [gap.value for gap in gaps if gap is not None] == [-0.25, 0.625]
+    clean = found.difference("both", "more", ("w",), clean=True)
+    assert clean is not None and clean.value == 0.25
+    assert found.difference("both", "base", ("w",), clean=True) is None
+
+
 def test_no_difference_at_all_is_not_certainty() -> None:
     found = ArmsMeasured("rules", {"rl": {0: outcomes("10")}, "base": {None: outcomes("10")}}, {}, {})
     gap = found.difference("rl", "base", ("w",))
@@ -209,4 +220,6 @@ def test_several_tries_and_other_users_have_tables_of_their_own(tmp_path: Path) 
     assert by_key["worlds-hard"].rows[0][2:4] == ("12.5", "25.0")
     assert by_key["worlds-hard"].rows[0][4].startswith("12.5 (")
     assert by_key["obeying-hard"].rows[0][:2] == ("base", "not checked")
+    row = by_key["pairs-hard"].rows[0]
+    assert row[1] == "cold start only – base" and row[2].startswith("+0.0 (") and row[4:] == ("–", "–", "4")
     assert ("always transferring", "25.0", "25.0", "", "") in by_key["ablation"].rows

@@ -7,7 +7,7 @@ how much the models of different seeds differ is said beside them (lowest and hi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -101,9 +101,15 @@ class ArmsMeasured:
         seeds = tuple(fmean(v for task, v in one.items() if task in found) for one in own)
         return ArmScore(fmean(found.values()), mean_interval(list(found.values())), seeds, len(found))
 
-    def difference(self, one: str, other: str, environments: Sequence[str]) -> ArmDifference | None:
-        """One arm's success minus another's at the tasks that both have played; None where there are none."""
-        a, b = (self._tasks(arm, environments, self.outcomes) for arm in (one, other))
+    def difference(
+        self, one: str, other: str, environments: Sequence[str], *, clean: bool = False
+    ) -> ArmDifference | None:
+        """One arm's success minus another's at the tasks that both have played, of the seeds that both have (the base
+        is one for all); None where there are none. ``clean``: of success without any violation, where both were
+        checked."""
+        outcomes = self.clean if clean else self.outcomes
+        seeds = set(outcomes.get(one, {})) & set(outcomes.get(other, {}))
+        a, b = (self._tasks(arm, environments, outcomes, seeds) for arm in (one, other))
         both = [task for task in a if task in b]
         if not both:
             return None
@@ -116,10 +122,14 @@ class ArmsMeasured:
         return ArmDifference(float(gaps.mean()), (float(low), float(high)), sign_flips(gaps), len(both))
 
     def _tasks(
-        self, arm: str, environments: Sequence[str], outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]]
+        self,
+        arm: str,
+        environments: Sequence[str],
+        outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]],
+        seeds: Collection[int | None] = (),
     ) -> dict[str, float]:
-        """Each task's mean over the arm's seeds, of the tasks that all of them have played."""
-        own = list(outcomes.get(arm, {}).values())
+        """Each task's mean over the arm's seeds, or over these, of the tasks that all of them have played."""
+        own = [each for seed, each in outcomes.get(arm, {}).items() if not seeds or seed in seeds]
         if not own:
             return {}
         shared = [t for t in own[0] if t.split(":")[0] in environments and all(t in one for one in own)]

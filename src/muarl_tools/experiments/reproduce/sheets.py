@@ -43,7 +43,7 @@ def sheets(found: Reproduction) -> dict[str, ShownTable]:
     for user in (*found.config.reproduce.user_traits, MODEL):
         if (other := found.by_user.get(user)) is not None:
             own = _Sheets(found, other, user)
-            out |= dict([own.everywhere(), own.of_other_users()])
+            out |= dict([own.everywhere(), own.of_other_users(), own.pairs()])
     if found.training:
         out |= [_training(found)]
     if found.learned:
@@ -99,7 +99,7 @@ class _Sheets:
 
     def all(self) -> dict[str, ShownTable]:
         """Those of the users of training."""
-        out = [self._ablation(), self.everywhere(), self._obeying(), self._transfer(), self._pairs(), self._behaviour()]
+        out = [self._ablation(), self.everywhere(), self._obeying(), self._transfer(), self.pairs(), self._behaviour()]
         if any("2" in hats for own in self.measured.hats.values() for hats in own.values()):
             out.append(self._repeated())
         return dict(out if not self.measured.turns else [*out, self._turns()])
@@ -216,23 +216,29 @@ class _Sheets:
             rows,
         )
 
-    def _pairs(self) -> Sheet:
-        rows = []
-        for group, names in groups(self.found.config.reproduce).items():
-            for one, other in (pair for pair in PAIRS if set(pair) <= set(self.arms)):
-                gap = self.measured.difference(one, other, names)
-                tasks, theirs = NOT_YET if gap is None else str(gap.tasks), [NOT_YET] * 2
-                if group == "trained on by RL" and {one, other} <= set(paper.ABLATION):
+    def pairs(self) -> Sheet:
+        """Arms against each other, in success and in success without any violation."""
+        rows, rules, wanted = list[Sequence[str]](), self.user == RULES, self.found.config.reproduce
+        for group, own in groups(wanted).items():
+            names = [name for name in own if name in met_in(wanted, self.user)]
+            for one, other in (pair for pair in PAIRS if names and set(pair) <= set(self.arms)):
+                gap, clean = (self.measured.difference(one, other, names, clean=c) for c in (False, True))
+                tasks, theirs = NOT_YET if gap is None else str(gap.tasks), [NOT_YET] * 2 if rules else []
+                if rules and group == "trained on by RL" and {one, other} <= set(paper.ABLATION):
                     both = zip(paper.ABLATION[one], paper.ABLATION[other], strict=True)
                     theirs = [f"{a - b:+.1f}" for a, b in both]
-                rows.append((group, f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), tasks, *theirs))
+                rows.append((group, f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), *_gap(clean), tasks, *theirs))
+        papers = ("paper: retail", "paper: airline") if rules else ()
+        about = (
+            "Points at the same tasks, each task's outcome being the mean over the seeds that both have; 95% bootstrap "
+            "interval and two-sided p by sign flips, both over tasks. The paper's: success, 32B parameters, TAU2 "
+            "retail and airline."
+        )
         return _sheet(
-            "pairs",
-            "Arms against each other",
-            "Points of success at the same tasks, each task's outcome being the mean over seeds; 95% bootstrap "
-            "interval and two-sided p by sign flips, both over tasks. The paper's: 32B parameters, TAU2 retail and "
-            "airline.",
-            ("environments", "comparison", "difference", "p", "tasks", "paper: retail", "paper: airline"),
+            "pairs" if rules else f"pairs-{self.user}",
+            "Arms against each other" + ("" if rules else f", {self.whose}"),
+            about if rules else "Points, as with the rule-based user.",
+            ("environments", "comparison", "success", "p", "without any violation", "p of it", "tasks", *papers),
             rows,
             words=2,
         )
