@@ -217,9 +217,9 @@ def test_several_tries_and_other_users_have_tables_of_their_own(tmp_path: Path) 
     assert by_key["hats"].rows[0][:4] == ("retail", "base", "62.5", "50.0") and "from 2 of each" in by_key["hats"].about
     assert [c.head for c in by_key["hats"].columns[-2:]] == ["pass^1", "pass^2"]
     assert by_key["worlds-hard"].title == "Every environment, hard users"
-    assert by_key["worlds-hard"].rows[0][2:4] == ("12.5", "25.0")
-    assert by_key["worlds-hard"].rows[0][4].startswith("12.5 (")
+    assert by_key["worlds-hard"].rows[0][1:3] == ("12.5", "25.0")
+    assert by_key["worlds-hard"].rows[0][3].startswith("12.5 (") and "transfer" not in by_key
     assert by_key["obeying-hard"].rows[0][:2] == ("base", "not checked")
     row = by_key["pairs-hard"].rows[0]
-    assert row[1] == "cold start only – base" and row[2].startswith("+0.0 (") and row[4:] == ("–", "–", "4")
+    assert row[0] == "cold start only – base" and row[1].startswith("+0.0 (") and row[3:] == ("–", "–", "4")
     assert ("always transferring", "25.0", "25.0", "", "") in by_key["ablation"].rows

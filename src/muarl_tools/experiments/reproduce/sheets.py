@@ -102,7 +102,9 @@ class _Sheets:
         out = [self._ablation(), self.everywhere(), self._obeying(), self._transfer(), self.pairs(), self._behaviour()]
         if any("2" in hats for own in self.measured.hats.values() for hats in own.values()):
             out.append(self._repeated())
-        return dict(out if not self.measured.turns else [*out, self._turns()])
+        if self.measured.turns:
+            out.append(self._turns())
+        return {key: sheet for key, sheet in out if sheet.rows}
 
     @property
     def arms(self) -> dict[str, str]:
@@ -147,9 +149,11 @@ class _Sheets:
         for name in met_in(wanted, self.user):
             kind = next((group for group, own in groups(wanted).items() if name in own), "")
             shares = [_percent(self.measured.floor(floor).get(name)) for floor in floors]
-            rows.append((_short(name), kind, *shares, *(self._score(arm, (name,)) for arm in self.arms)))
-        head = ("environment", "", *(FLOORS[floor] for floor in floors), *self.arms.values())
-        return _sheet(f"worlds-{self.user}", f"Every environment, {self.whose}", self.how_scored, head, rows, words=2)
+            scores = (self._score(arm, (name,)) for arm in self.arms)
+            rows.append((_short(name), *self._group(kind), *shares, *scores))
+        head = ("environment", *self._group(""), *(FLOORS[floor] for floor in floors), *self.arms.values())
+        title, words = f"Every environment, {self.whose}", 1 + len(self._group(""))
+        return _sheet(f"worlds-{self.user}", title, self.how_scored, head, rows, words=words)
 
     def of_other_users(self) -> Sheet:
         """What there is of rules and behaviour with a user that training has not met."""
@@ -227,8 +231,9 @@ class _Sheets:
                 if rules and group == "trained on by RL" and {one, other} <= set(paper.ABLATION):
                     both = zip(paper.ABLATION[one], paper.ABLATION[other], strict=True)
                     theirs = [f"{a - b:+.1f}" for a, b in both]
-                rows.append((group, f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), *_gap(clean), tasks, *theirs))
-        papers = ("paper: retail", "paper: airline") if rules else ()
+                compared = f"{ARMS[one]} – {ARMS[other]}"
+                rows.append((*self._group(group), compared, *_gap(gap), *_gap(clean), tasks, *theirs))
+        head, papers = self._group("environments"), ("paper: retail", "paper: airline") if rules else ()
         about = (
             "Points at the same tasks, each task's outcome being the mean over the seeds that both have; 95% bootstrap "
             "interval and two-sided p by sign flips, both over tasks. The paper's: success, 32B parameters, TAU2 "
@@ -238,14 +243,19 @@ class _Sheets:
             "pairs" if rules else f"pairs-{self.user}",
             "Arms against each other" + ("" if rules else f", {self.whose}"),
             about if rules else "Points, as with the rule-based user.",
-            ("environments", "comparison", "success", "p", "without any violation", "p of it", "tasks", *papers),
+            (*head, "comparison", "success", "p", "without any violation", "p of it", "tasks", *papers),
             rows,
-            words=2,
+            words=len(head) + 1,
         )
 
+    def _group(self, name: str) -> tuple[str, ...]:
+        """A cell that names a group of environments, or heads such cells; none where there is only one group."""
+        return (name,) if len(groups(self.found.config.reproduce)) > 1 else ()
+
     def _behaviour(self) -> Sheet:
+        head = self._group("environments")
         rows = [
-            (group, label, *_figures(self.measured.figures.get(arm, {}).get(group, {})))
+            (*self._group(group), label, *_figures(self.measured.figures.get(arm, {}).get(group, {})))
             for group in groups(self.found.config.reproduce)
             for arm, label in self.arms.items()
         ]
@@ -253,9 +263,9 @@ class _Sheets:
             "behaviour",
             "How the agents behave",
             "Means over episodes and seeds; shares in percent.",
-            ("environments", "arm", *_labels(BEHAVIOUR)),
+            (*head, "arm", *_labels(BEHAVIOUR)),
             rows,
-            words=2,
+            words=len(head) + 1,
         )
 
     def _by_environment(
