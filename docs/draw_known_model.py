@@ -24,7 +24,7 @@ PAGE = Path(__file__).with_name("known-model.md")
 PICTURE = Path("images/known-model.svg")
 BEGIN, END = "<!-- results: written by docs/draw_known_model.py -->", "<!-- results: end -->"
 TABLES = (f"worlds-{RULES}", "pairs", "hats", "behaviour", "transfer", "turns", "learned")
-"""The sheets of the reproduction that the page shows, and the arms against each other with other users."""
+"""The sheets of the reproduction that the page shows."""
 
 PANEL, HEIGHT, LEFT, TOP, BOTTOM, GAP = 390, 230, 44, 46, 40, 16
 STYLE = """
@@ -131,7 +131,7 @@ def _text(parent: ET.Element, x: float, y: float, text: str, kind: str = "") -> 
 
 def block(found: Reproduction, picture_file: Path) -> str:
     """What stands between the marks of the page: the figure, and the tables."""
-    chosen = [s for key, s in sheets(found).items() if key in TABLES or key.startswith("pairs-")]
+    chosen = [s for key, s in sheets(found).items() if key in TABLES]
     tables = "\n".join(to_markdown(sheet, level=3) for sheet in chosen if sheet.rows)
     about = "Bars: success, and the darker part without any violation; lines: 95% over tasks; dots: single seeds."
     return f"![Success of the arms]({picture_file.as_posix()})\n\n{about}\n\n{tables}"
