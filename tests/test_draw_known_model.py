@@ -76,6 +76,7 @@ def test_the_page_is_written_again_and_nothing_else_of_it(
     first = page.read_text()
     assert first.startswith("# Before\n") and first.endswith("\nafter\n") and "\nold\n" not in first
     assert "### Every environment, rule-based user" in first and "### Arms against each other\n" in first
+    assert "| comparison | success | p | without any violation |" in first
     script.draw(measured, page)
     assert page.read_text() == first and (tmp_path / script.PICTURE).exists()
     page.write_text("no marks")

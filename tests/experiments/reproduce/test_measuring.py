@@ -53,6 +53,8 @@ def test_a_difference_is_over_the_seeds_that_both_arms_have() -> None:
     clean = found.difference("both", "more", ("w",), clean=True)
     assert clean is not None and clean.value == 0.25
     assert found.difference("both", "base", ("w",), clean=True) is None
+    apart = ArmsMeasured("rules", {"both": {0: both[0]}, "more": more}, {}, {})
+    assert apart.difference("both", "more", ("w",)) is None, "two seeds are no comparison of arms"
 
 
 def test_no_difference_at_all_is_not_certainty() -> None:

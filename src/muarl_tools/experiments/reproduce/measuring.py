@@ -1,7 +1,8 @@
 """What the saved runs of a reproduction show: success by arm and environment, and paired comparisons of arms.
 
-A task's outcome under an arm is the mean over its seeds. Intervals and tests are over tasks, given the trained models;
-how much the models of different seeds differ is said beside them (lowest and highest seed).
+A task's outcome under an arm is the mean over its seeds; where two arms are compared, over those that both have.
+Intervals and tests are over tasks, given the trained models; how much the models of different seeds differ is said
+beside them (lowest and highest seed).
 """
 
 from __future__ import annotations
@@ -104,11 +105,11 @@ class ArmsMeasured:
     def difference(
         self, one: str, other: str, environments: Sequence[str], *, clean: bool = False
     ) -> ArmDifference | None:
-        """One arm's success minus another's at the tasks that both have played, of the seeds that both have (the base
-        is one for all); None where there are none. ``clean``: of success without any violation, where both were
-        checked."""
+        """One arm's success minus another's at the tasks that both have played, over the seeds that both have (the base
+        is one for all); None where there are none. ``clean``: success without any violation, None where one of them
+        was not checked."""
         outcomes = self.clean if clean else self.outcomes
-        seeds = set(outcomes.get(one, {})) & set(outcomes.get(other, {}))
+        seeds = None if BASE in (one, other) else set(outcomes.get(one, {})) & set(outcomes.get(other, {}))
         a, b = (self._tasks(arm, environments, outcomes, seeds) for arm in (one, other))
         both = [task for task in a if task in b]
         if not both:
@@ -126,10 +127,10 @@ class ArmsMeasured:
         arm: str,
         environments: Sequence[str],
         outcomes: Mapping[str, Mapping[int | None, Mapping[str, float]]],
-        seeds: Collection[int | None] = (),
+        seeds: Collection[int | None] | None = None,
     ) -> dict[str, float]:
         """Each task's mean over the arm's seeds, or over these, of the tasks that all of them have played."""
-        own = [each for seed, each in outcomes.get(arm, {}).items() if not seeds or seed in seeds]
+        own = [each for seed, each in outcomes.get(arm, {}).items() if seeds is None or seed in seeds]
         if not own:
             return {}
         shared = [t for t in own[0] if t.split(":")[0] in environments and all(t in one for one in own)]

@@ -48,7 +48,7 @@ def sheets(found: Reproduction) -> dict[str, ShownTable]:
         out |= [_training(found)]
     if found.learned:
         out |= [_learned(found)]
-    return out
+    return {key: sheet for key, sheet in out.items() if sheet.rows}
 
 
 Sheet = tuple[str, ShownTable]
@@ -104,7 +104,7 @@ class _Sheets:
             out.append(self._repeated())
         if self.measured.turns:
             out.append(self._turns())
-        return {key: sheet for key, sheet in out if sheet.rows}
+        return dict(out)
 
     @property
     def arms(self) -> dict[str, str]:
@@ -151,9 +151,10 @@ class _Sheets:
             shares = [_percent(self.measured.floor(floor).get(name)) for floor in floors]
             scores = (self._score(arm, (name,)) for arm in self.arms)
             rows.append((_short(name), *self._group(kind), *shares, *scores))
-        head = ("environment", *self._group(""), *(FLOORS[floor] for floor in floors), *self.arms.values())
-        title, words = f"Every environment, {self.whose}", 1 + len(self._group(""))
-        return _sheet(f"worlds-{self.user}", title, self.how_scored, head, rows, words=words)
+        words = ("environment", *self._group(""))
+        head = (*words, *(FLOORS[floor] for floor in floors), *self.arms.values())
+        title = f"Every environment, {self.whose}"
+        return _sheet(f"worlds-{self.user}", title, self.how_scored, head, rows, words=len(words))
 
     def of_other_users(self) -> Sheet:
         """What there is of rules and behaviour with a user that training has not met."""
@@ -222,38 +223,35 @@ class _Sheets:
 
     def pairs(self) -> Sheet:
         """Arms against each other, in success and in success without any violation."""
-        rows, rules, wanted = list[Sequence[str]](), self.user == RULES, self.found.config.reproduce
+        rows, wanted = list[Sequence[str]](), self.found.config.reproduce
         for group, own in groups(wanted).items():
             names = [name for name in own if name in met_in(wanted, self.user)]
             for one, other in (pair for pair in PAIRS if names and set(pair) <= set(self.arms)):
-                gap, clean = (self.measured.difference(one, other, names, clean=c) for c in (False, True))
-                tasks, theirs = NOT_YET if gap is None else str(gap.tasks), [NOT_YET] * 2 if rules else []
-                if rules and group == "trained on by RL" and {one, other} <= set(paper.ABLATION):
-                    both = zip(paper.ABLATION[one], paper.ABLATION[other], strict=True)
-                    theirs = [f"{a - b:+.1f}" for a, b in both]
-                compared = f"{ARMS[one]} – {ARMS[other]}"
-                rows.append((*self._group(group), compared, *_gap(gap), *_gap(clean), tasks, *theirs))
-        head, papers = self._group("environments"), ("paper: retail", "paper: airline") if rules else ()
+                gap = self.measured.difference(one, other, names)
+                clean = self.measured.difference(one, other, names, clean=True)
+                cells = (f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), *_gap(clean))
+                tasks = NOT_YET if gap is None else str(gap.tasks)
+                theirs = _paper_gap(one, other) if group == "trained on by RL" else (NOT_YET, NOT_YET)
+                rows.append((*self._group(group), *cells, tasks, *theirs))
+        words = (*self._group("environments"), "comparison")
+        head = (*words, "success", "p", "without any violation", "p of it", "tasks", "paper: retail", "paper: airline")
         about = (
             "Points at the same tasks, each task's outcome being the mean over the seeds that both have; 95% bootstrap "
             "interval and two-sided p by sign flips, both over tasks. The paper's: success, 32B parameters, TAU2 "
             "retail and airline."
         )
-        return _sheet(
-            "pairs" if rules else f"pairs-{self.user}",
-            "Arms against each other" + ("" if rules else f", {self.whose}"),
-            about if rules else "Points, as with the rule-based user.",
-            (*head, "comparison", "success", "p", "without any violation", "p of it", "tasks", *papers),
-            rows,
-            words=len(head) + 1,
-        )
+        if self.user == RULES:
+            return _sheet("pairs", "Arms against each other", about, head, rows, words=len(words))
+        # The paper's users are of one kind: beside others its figures say nothing.
+        title, about = f"Arms against each other, {self.whose}", "Points, as with the rule-based user."
+        return _sheet(f"pairs-{self.user}", title, about, head[:-2], [row[:-2] for row in rows], words=len(words))
 
     def _group(self, name: str) -> tuple[str, ...]:
         """A cell that names a group of environments, or heads such cells; none where there is only one group."""
         return (name,) if len(groups(self.found.config.reproduce)) > 1 else ()
 
     def _behaviour(self) -> Sheet:
-        head = self._group("environments")
+        words = (*self._group("environments"), "arm")
         rows = [
             (*self._group(group), label, *_figures(self.measured.figures.get(arm, {}).get(group, {})))
             for group in groups(self.found.config.reproduce)
@@ -263,9 +261,9 @@ class _Sheets:
             "behaviour",
             "How the agents behave",
             "Means over episodes and seeds; shares in percent.",
-            (*head, "arm", *_labels(BEHAVIOUR)),
+            (*words, *_labels(BEHAVIOUR)),
             rows,
-            words=len(head) + 1,
+            words=len(words),
         )
 
     def _by_environment(
@@ -360,6 +358,14 @@ def _gap(gap: ArmDifference | None) -> tuple[str, str]:
     low, high = gap.interval
     p = "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
     return f"{100 * gap.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})", p
+
+
+def _paper_gap(one: str, other: str) -> tuple[str, str]:
+    """How many points one arm of the paper is better than another, in retail and airline."""
+    if not {one, other} <= set(paper.ABLATION):
+        return NOT_YET, NOT_YET
+    retail, airline = (a - b for a, b in zip(paper.ABLATION[one], paper.ABLATION[other], strict=True))
+    return f"{retail:+.1f}", f"{airline:+.1f}"
 
 
 def _percent(share: float | None) -> str:
