@@ -264,6 +264,16 @@ def test_the_newest_and_the_best_always_stay(
     assert len(kept) <= bound
 
 
+@given(st.integers(0, 30), st.none() | st.integers(1, 5), st.integers(0, 5))
+def test_how_many_are_there_at_once(written: int, last: int | None, every: int) -> None:
+    rule, there, most = Retention(last, 0, every), list[int](), 0
+    for step in range(1, written + 1):
+        there.append(step)
+        most = max(most, len(there))
+        there = sorted(set(there) - set(rule.doomed(there)))
+    assert rule.at_once(range(1, written + 1)) == most
+
+
 def test_what_others_point_to_stays(root: Path, tmp_path: Path) -> None:
     for step in range(4, 9):
         shutil.copytree(checkpoint_path(root, 3), checkpoint_path(root, step))

@@ -8,7 +8,6 @@ import pytest
 
 from muarl.basics.errors import ConfigError
 from muarl.config.load import load_config
-from muarl.config.parts import PlannedRun
 from muarl.environments.environment import Environment
 from muarl.runs import checks
 from muarl.runs.prices import Bounds
@@ -60,9 +59,9 @@ def test_a_training_checks_tasks_people_and_then_the_machine(made: list[tuple[st
 def test_a_cold_start_needs_nobody_who_samples(made: list[tuple[str, tuple[Any, ...]]]) -> None:
     config = load_config("cpu", ["runs_dir=elsewhere"])
     checks.check_demonstrator(Cast.of(config), Bounds.of(config))
-    checks.check_machine(PlannedRun.of(config), config.written, sampling=False)
+    checks.check_machine(config, config.sft, sampling=False)
     assert [name for name, _ in made] == ["check_prices", "check_roles", "check_memory", "check_disk"]
-    assert made[2][1][-1] == ("sampling", False) and made[3][1][-1] == config.runs_dir
+    assert made[2][1][-1] == ("sampling", False) and made[3][1][1:] == (config.runs_dir, config.checkpoints, config.sft)
 
 
 def test_a_quickstart_asks_everybody_before_its_environment_is_made(made: list[tuple[str, tuple[Any, ...]]]) -> None:

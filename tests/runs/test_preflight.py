@@ -266,9 +266,8 @@ def test_a_dry_run_of_the_cold_start_says_nothing_of_reinforcement_learning() ->
 @pytest.mark.parametrize(("epochs", "steps"), [(None, 200), (1, 16), (2, 32), (3, 47)])
 def test_rounds_over_the_demonstrations_become_steps(epochs: int | None, steps: int) -> None:
     from muarl.config.stages import SftConfig
-    from muarl.recipes.sft import step_count
 
-    assert step_count(SftConfig(epochs=epochs, batch=128), 2000) == steps
+    assert SftConfig(epochs=epochs, batch=128).step_count(2000) == steps
 
 
 LINES = '''

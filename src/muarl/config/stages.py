@@ -197,6 +197,10 @@ class SftConfig(Section):
         0.0, description="Loss weight of tokens that the agent did not write. Usually 0."
     )
 
+    def step_count(self, demonstrations: int) -> int:
+        """How many steps a cold start on so many demonstrations takes."""
+        return self.steps if self.epochs is None else -(-self.epochs * demonstrations // self.batch)
+
 
 class UserRlConfig(Section):
     """Reinforcement learning of a user model (`muarl train-user`). The model is `model.checkpoint`; steps, loss and

@@ -46,6 +46,12 @@ class Retention:
         retained = {*sorted(steps)[-self.last :], *ranked[: self.best]}
         return sorted(s for s in steps if s not in retained and not (self.every and s % self.every == 0))
 
+    def at_once(self, steps: Sequence[int]) -> int:
+        """The most checkpoints that are there at the same time while those of these steps (ascending) are written one
+        after another, if none is kept for its score: the retained ones, and the newest before an older one goes."""
+        recent = len(steps) if self.last is None else min(len(steps), self.last + 1)
+        return recent + sum(1 for s in steps[: len(steps) - recent] if self.every and s % self.every == 0)
+
 
 def newest_whole(root: Path) -> tuple[Path | None, list[CheckpointError]]:
     """The newest checkpoint under ``root`` that training can continue from, and what is wrong with those after it,

@@ -39,7 +39,7 @@ from muarl.planning.memory import cache_per_token
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import ResourcePlan
-from muarl.recipes.sft import read_demonstrations, step_count
+from muarl.recipes.sft import read_demonstrations
 from muarl.recipes.training.loss_settings import learner_config
 from muarl.runs.roles import Cast, Role, check_fits
 from muarl.runs.room import check_context, check_memory, check_room
@@ -217,7 +217,7 @@ def _cold_start(run: PlannedRun, shape: ModelShape, assumed: Assumptions, seen: 
             f"demonstrations: {file} is NOT there yet, and has to be when this starts (muarl coldstart makes one); "
             f"planned with {count:,}"
         )
-    made = learning_plan(run, run.sft, shape, step_count(run.sft, count), assumed, seen)
+    made = learning_plan(run, run.sft, shape, run.sft.step_count(count), assumed, seen)
     if not made.fits and made.seconds is not None:
         fitting = nearest(run, lambda c: learning_plan(c, c.sft, shape, made.steps, assumed, seen).fits)
         hint = f"The nearest that fits: {' '.join(fitting)}" if fitting else "No settings make it fit."

@@ -62,7 +62,7 @@ def run(config: RunConfig) -> Path:
     places = places_of(config)
     check_practice(config.rl.practice, places)
     planned = PlannedRun.of(config)
-    check_machine(planned, config.written)
+    check_machine(config, config.sft, config.rl)
     policy = load_model(config.model)
     check_room(planned, config.domains, places, policy)
     with open_context(config, "quickstart") as context:

@@ -15,7 +15,6 @@ from typing import Any, cast
 from muarl.backends.model_notes import RL
 from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError, DataError
-from muarl.config.parts import PlannedRun
 from muarl.config.rl import RlConfig
 from muarl.config.sections import RunConfig
 from muarl.environments.configure import places_of
@@ -47,7 +46,8 @@ def run(config: RunConfig) -> Path:
         config = config.model_copy(update={"model": model})
     prepare(config)
     places = places_of(config)
-    check_machine(PlannedRun.of(config), config.written, sampling=False)
+    once = config.rl.model_copy(update={"checkpoint_every": 0})  # its only checkpoint is written at the end
+    check_machine(config, once, sampling=False)
     policy = load_model(config.model)
     with open_context(config, "train", on_cluster=True, learns_only=True) as context:
         context.loop.closes(places)

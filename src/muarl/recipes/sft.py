@@ -14,7 +14,7 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.stopping import held
-from muarl.config.parts import Compute, PlannedRun
+from muarl.config.parts import Compute
 from muarl.config.section import UserConfig
 from muarl.config.sections import ModelConfig, RunConfig
 from muarl.config.stages import SftConfig
@@ -43,7 +43,7 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     places = places_of(config, with_rl=False)
     check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
-    check_machine(PlannedRun.of(config), config.written, sampling=False)
+    check_machine(config, config.sft, sampling=False)
     policy = load_model(config.model, weights=Compute.of(config).learns_here)
     if config.sft.demonstrations_file is not None:  # others are made within the run
         check_lengths(
@@ -147,7 +147,7 @@ def fit(
     """Fine-tune the policy's model in place on conversations, each with all of its segments; leaves checkpoints."""
     folder, progress, backend = context.folder, context.progress, context.backend
     check_lengths(backend.compute.learner.pack_tokens, policy, conversations)
-    steps = step_count(sft, len(conversations))
+    steps = sft.step_count(len(conversations))
     schedule = ScheduleConfig(sft.schedule, sft.warmup, max(steps, 1), sft.decay or 1e-6)
     optimizer = OptimizerConfig(
         kind=sft.optimizer,
@@ -206,11 +206,6 @@ def fit(
 def timed(metrics: Mapping[str, float]) -> dict[str, float]:
     """A step's figures with its seconds as ``time/update``: in a row, ``seconds`` are those of the run."""
     return {"time/update" if name == "seconds" else name: value for name, value in metrics.items()}
-
-
-def step_count(sft: SftConfig, demonstrations: int) -> int:
-    """How many steps a cold start on so many demonstrations takes."""
-    return sft.steps if sft.epochs is None else -(-sft.epochs * demonstrations // sft.batch)
 
 
 def _batch(conversations: Sequence[Segments], step: int, size: int, seed: int) -> list[Sample]:

@@ -25,6 +25,7 @@ from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
 from muarl.recipes.user_fidelity import measure
+from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.prices import Bounds
 from muarl.runs.roles import Cast
@@ -44,6 +45,7 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     places = places_of(config, with_rl=False)
     check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
+    check_machine(config, config.sft)
     policy = load_model(config.model)
     with open_context(config, "sft-user") as context:
         tell_domain(context.folder, config.domain_text, places)

@@ -42,6 +42,7 @@ from muarl.recipes.training.user_side import CUT, UserReward, agent_fails, is_vo
 from muarl.recipes.user_hardness import measure_hardness, report, shares, verdict
 from muarl.rollouts.episode_runner import requests_for
 from muarl.rollouts.rollout import Executor, Group, collect_groups, rollout
+from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.tasks import rl_seed
@@ -83,6 +84,7 @@ def run(config: RunConfig) -> Path:
     check_user_rl(config)
     places = places_of(config, with_rl=False)
     checks = checks_of(places)
+    check_machine(config, config.rl)
     policy = load_model(config.model)
     agent = fixed_agent(config, places)
     reward = user_reward(config, policy)

@@ -9,8 +9,6 @@ the same, and more, for those who call them from Python.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
@@ -25,7 +23,7 @@ from muarl.environments.task_draws import check_intents
 from muarl.runs.eval_agent import has_models
 from muarl.runs.prices import Bounds, check_prices
 from muarl.runs.roles import Cast, Role, check_fits, check_roles
-from muarl.runs.room import check_disk, check_memory
+from muarl.runs.room import Stage, check_disk, check_memory
 from muarl.runs.tasks import check_gold, check_tasks
 
 MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity", "user_rl")
@@ -65,7 +63,7 @@ def check_rl(config: RunConfig, places: Places) -> list[str]:
     check_prices(cast, bounds, "user", "eval_user")
     check_gold(config.rl, config.eval, config.seed, places)
     check_roles(cast, *_rl_roles(config.rl), bound=bounds.name("budget"))
-    check_machine(PlannedRun.of(config), config.written)
+    check_machine(config, config.rl)
     return notes
 
 
@@ -86,11 +84,12 @@ def check_demonstrator(cast: Cast, bounds: Bounds) -> None:
     check_roles(cast, "user", bound=bounds.name("budget"))
 
 
-def check_machine(run: PlannedRun, place: Path, *, sampling: bool = True) -> None:
-    """Of every training: the machine has memory for it, and the disk of ``place``, where it is written. ``sampling``
-    False: nobody samples for the run."""
+def check_machine(config: RunConfig, *stages: Stage, sampling: bool = True) -> None:
+    """Of every training: the machine has memory for it, and the disk that it is written on has room for the checkpoints
+    of its ``stages``. ``sampling`` False: nobody samples for the run."""
+    run = PlannedRun.of(config)
     check_memory(run, sampling=sampling)
-    check_disk(run, place)
+    check_disk(run, config.written, config.checkpoints, *stages)
 
 
 def check_evaluation(cast: Cast) -> None:

@@ -15,20 +15,28 @@ from muarl.backends.hardware import free_on_device, total_memory
 from muarl.backends.model_support import check_present, check_supported, model_shape
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.files import free_space, size_text
+from muarl.config.keeping import CheckpointsConfig
 from muarl.config.parts import Compute, PlannedRun
+from muarl.config.rl import RlConfig
 from muarl.config.sections import DomainConfig, RunConfig
+from muarl.config.stages import SftConfig
 from muarl.environments.places import Places
 from muarl.environments.registry import find
+from muarl.learning.checkpoint_folders import list_checkpoints
+from muarl.learning.retention import Retention
 from muarl.planning.assumptions import GIB, Assumptions
 from muarl.planning.learning import plan_learning
-from muarl.planning.memory import learner_memory, playing_memory, torch_engine_memory
+from muarl.planning.memory import checkpoint_bytes, learner_memory, playing_memory, torch_engine_memory
 from muarl.planning.models import ModelShape
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import make_plan
-from muarl.planning.setup import BYTES, deployment
+from muarl.planning.setup import BYTES, deployment, learner_setup
 
 if TYPE_CHECKING:
     from muarl.learning.checkpoints import Policy
+
+Stage = SftConfig | RlConfig
+"""What a run trains by."""
 
 SURE = ("weights", "gradients", "optimiser", "reference", "start model")
 """Parts of a learner's memory that every update takes, whatever the episodes' lengths."""
@@ -87,30 +95,54 @@ def check_processes(compute: Compute) -> None:
         )
 
 
-def check_disk(compute: Compute, place: Path) -> None:
-    """Check that the disk of ``place``, where the run is written, has room for one checkpoint. ConfigError says how
-    much it takes."""
+def check_disk(run: PlannedRun, place: Path, keeping: CheckpointsConfig, *stages: Stage) -> None:
+    """Check that the disk of ``place``, where the run is written, has room for the checkpoints that are there at the
+    same time: those that its ``stages`` keep, in their order, and the next one before an older one goes. What a
+    resumed run has already counts as there. ConfigError says how much they take, and what gets on."""
     try:
-        shape = model_shape(compute.model.checkpoint)
+        shape = model_shape(run.model.checkpoint)
     except CheckpointError:
         return  # whoever loads it says in full what is wrong
     where = place.expanduser()
-    needed, free = checkpoint_bytes(compute, shape), free_space(where)
-    if free is not None and free < needed:
-        raise ConfigError(
-            f"{where.absolute()}: a checkpoint of {shape.name} takes at least {size_text(needed)} under these "
-            f"settings, and the disk has {size_text(free)} free: free some space (old runs and checkpoints are the "
-            "usual suspects), or set runs_dir to another disk"
-        )
+    retention = Retention(keeping.keep_last, keeping.keep_best, keeping.keep_every)
+    size = max(checkpoint_bytes(shape, learner_setup(run, stage)) for stage in stages)
+    count = max(_at_once(retention, [_saved(stage) for stage in stages]), 1)
+    free, present = free_space(where), _bytes_of_checkpoints(where / "checkpoints")
+    needed = max(count * size - present, size)
+    if free is None or free >= needed:
+        return
+    several = f", and this run has {count} at the same time, {size_text(count * size)} in all" if count > 1 else ""
+    fewer = "keep fewer (checkpoints.keep_last=1, and a larger checkpoint_every), " if count > 2 else ""
+    raise ConfigError(
+        f"{where.absolute()}: a checkpoint of {shape.name} takes at least {size_text(size)} under these settings"
+        f"{several}; the disk has {size_text(free)} free: free some space (old runs and checkpoints are the usual "
+        f"suspects), {fewer}or set runs_dir to another disk"
+    )
 
 
-def checkpoint_bytes(compute: Compute, shape: ModelShape) -> int:
-    """The least that a training run's checkpoint takes: weights in the type they are trained in, and the optimiser's
-    state, which is as large again at least; with adapters the weights alone."""
-    if compute.learner.lora is not None:
-        return 2 * shape.parameters
-    half = compute.model.held != "float32" and compute.learner.kind == "torch"
-    return 2 * shape.parameters * (2 if half else 4)
+def _saved(stage: Stage) -> list[int]:
+    """The steps after which a stage writes a checkpoint."""
+    steps, every = stage.steps, stage.checkpoint_every
+    if isinstance(stage, SftConfig) and stage.epochs is not None:
+        if stage.demonstrations_file is not None:
+            return [1]  # how many it holds is not known yet: the last checkpoint at least
+        steps = stage.step_count(stage.demonstrations)
+    return [*(range(every, steps, every) if every else ()), *([steps] if steps else ())]
+
+
+def _at_once(retention: Retention, saved: Sequence[Sequence[int]]) -> int:
+    """The most checkpoints at the same time, of stages one after another."""
+    kept = most = 0
+    for steps in saved:
+        most = max(most, kept + retention.at_once(steps))
+        kept += len(steps) - len(retention.doomed(steps))
+    return most
+
+
+def _bytes_of_checkpoints(root: Path) -> int:
+    """What the checkpoints of a run take on the disk."""
+    folders = [folder for place in (root, root / "rl") for _, folder in list_checkpoints(place)]
+    return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
 
 def sure_bytes(

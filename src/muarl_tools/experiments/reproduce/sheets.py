@@ -224,6 +224,7 @@ class _Sheets:
     def pairs(self) -> Sheet:
         """Arms against each other, in success and in success without any violation."""
         rows, wanted = list[Sequence[str]](), self.found.config.reproduce
+        beside_paper = self.user == RULES  # its users are of one kind: beside others its figures say nothing
         for group, own in groups(wanted).items():
             names = [name for name in own if name in met_in(wanted, self.user)]
             for one, other in (pair for pair in PAIRS if names and set(pair) <= set(self.arms)):
@@ -232,19 +233,19 @@ class _Sheets:
                 cells = (f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), *_gap(clean))
                 tasks = NOT_YET if gap is None else str(gap.tasks)
                 theirs = _paper_gap(one, other) if group == "trained on by RL" else (NOT_YET, NOT_YET)
-                rows.append((*self._group(group), *cells, tasks, *theirs))
+                rows.append((*self._group(group), *cells, tasks, *(theirs if beside_paper else ())))
         words = (*self._group("environments"), "comparison")
-        head = (*words, "success", "p", "without any violation", "p of it", "tasks", "paper: retail", "paper: airline")
+        head = (*words, "success", "p", "without any violation", "p of it", "tasks")
+        if not beside_paper:
+            title, about = f"Arms against each other, {self.whose}", "Points, as with the rule-based user."
+            return _sheet(f"pairs-{self.user}", title, about, head, rows, words=len(words))
         about = (
             "Points at the same tasks, each task's outcome being the mean over the seeds that both have; 95% bootstrap "
             "interval and two-sided p by sign flips, both over tasks. The paper's: success, 32B parameters, TAU2 "
             "retail and airline."
         )
-        if self.user == RULES:
-            return _sheet("pairs", "Arms against each other", about, head, rows, words=len(words))
-        # The paper's users are of one kind: beside others its figures say nothing.
-        title, about = f"Arms against each other, {self.whose}", "Points, as with the rule-based user."
-        return _sheet(f"pairs-{self.user}", title, about, head[:-2], [row[:-2] for row in rows], words=len(words))
+        head = (*head, "paper: retail", "paper: airline")
+        return _sheet("pairs", "Arms against each other", about, head, rows, words=len(words))
 
     def _group(self, name: str) -> tuple[str, ...]:
         """A cell that names a group of environments, or heads such cells; none where there is only one group."""
