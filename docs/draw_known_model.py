@@ -15,16 +15,19 @@ from pathlib import Path
 
 from muarl.basics.files import write_text
 from muarl.config.load import load_config
-from muarl.pages.table import to_markdown
-from muarl_tools.experiments.reproduce.measuring import ArmScore, Reproduction, measure
-from muarl_tools.experiments.reproduce.plan import RULES, arms_of
+from muarl.pages.table import ShownTable, table, to_markdown
+from muarl_tools.experiments.reproduce.measuring import ArmDifference, ArmScore, Reproduction, groups, measure
+from muarl_tools.experiments.reproduce.plan import BOTH, COLD, MORE, RULES, arms_of
 from muarl_tools.experiments.reproduce.sheets import sheets
 
 PAGE = Path(__file__).with_name("known-model.md")
 PICTURE = Path("images/known-model.svg")
 BEGIN, END = "<!-- results: written by docs/draw_known_model.py -->", "<!-- results: end -->"
-TABLES = (f"worlds-{RULES}", "pairs", "hats", "behaviour", "transfer", "turns", "learned")
-"""The sheets of the reproduction that the page shows."""
+TABLES = ("hats", "transfer", "turns", "learned")
+"""The sheets of the reproduction that the page shows besides its own tables."""
+COMPARED = ((BOTH, COLD), (MORE, COLD), (BOTH, MORE))
+"""The comparisons of arms that the page shows: the first minus the second."""
+BEHAVIOUR = ("writes_without_consent", "catastrophic", "needless_transfers", "tool_error_rate", "truncated")
 
 PANEL, HEIGHT, LEFT, TOP, BOTTOM, GAP = 390, 230, 44, 46, 40, 16
 STYLE = """
@@ -55,7 +58,7 @@ def panels(found: Reproduction) -> list[Panel]:
     """What the figure shows: where RL played, with users of every level, and where it never did."""
     wanted, out = found.config.reproduce, []
     for user, measured in found.by_user.items():
-        title = f"{'easy' if user == RULES else user} users"
+        title = f"{_users(user)} users"
         places = [(f"{_listed(wanted.rl)}, {title}", wanted.rl)]
         if user == RULES and wanted.unseen:
             places.append((f"never trained on: {_listed(wanted.unseen)}", wanted.unseen))
@@ -70,6 +73,10 @@ def panels(found: Reproduction) -> list[Panel]:
                 floor = sum(floors) / len(floors) if len(floors) == len(environments) else None
                 out.append(Panel(name, tuple(bars), floor))
     return out
+
+
+def _users(user: str) -> str:
+    return "easy" if user == RULES else user
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -129,9 +136,66 @@ def _text(parent: ET.Element, x: float, y: float, text: str, kind: str = "") -> 
     ET.SubElement(parent, "text", {"x": f"{x:g}", "y": f"{y:g}", **({"class": kind} if kind else {})}).text = text
 
 
+def agents(found: Reproduction) -> ShownTable:
+    """Every arm with every kind of users, where RL played."""
+    rows, names = list[tuple[str, ...]](), found.config.reproduce.rl
+    group = next(iter(groups(found.config.reproduce)))  # where RL played
+    for user, measured in found.by_user.items():
+        floors = [f"{100 * share:.1f}" for name, share in measured.nothing.items() if name in names]
+        rows.append((_users(user), "do nothing", ", ".join(floors), *[""] * (4 + len(BEHAVIOUR))))
+        for arm, label in arms_of(found.config.reproduce).items():
+            score, clean = (measured.score(arm, names, clean=clean) for clean in (False, True))
+            if score is None:
+                continue
+            figures = measured.figures[arm][group]
+            shares = [f"{100 * figures[name]:.1f}" if name in figures else "–" for name in BEHAVIOUR]
+            rows.append((_users(user), label, *_cells(score), *_cells(clean)[:2], *shares))
+    about = (
+        "Percent. Clean: done without any violation. 95% intervals over tasks. Writes without consent are shares of "
+        "all writes; cut: by a limit of the conversation."
+    )
+    head = (
+        "users", "agent", "success", "each seed", "95% interval", "clean", "each seed", "writes without consent",
+        "catastrophic failures", "needless transfers", "tool errors", "cut",
+    )  # fmt: skip
+    return table(head, rows, words=2, title="Every agent", about=about)
+
+
+def _cells(score: ArmScore | None) -> tuple[str, str, str]:
+    """The mean over seeds, each seed's own, and the interval."""
+    if score is None:
+        return "–", "–", "–"
+    seeds = ", ".join(f"{100 * value:.1f}" for value in score.seeds) if len(score.seeds) > 1 else ""
+    return f"{100 * score.value:.1f}", seeds, " to ".join(f"{100 * bound:.1f}" for bound in score.interval)
+
+
+def differences(found: Reproduction) -> ShownTable:
+    """Arms against each other, with every kind of users, where RL played."""
+    rows, names, arms = list[tuple[str, ...]](), found.config.reproduce.rl, arms_of(found.config.reproduce)
+    for one, other in (pair for pair in COMPARED if set(pair) <= set(arms)):
+        for user, measured in found.by_user.items():
+            gaps = [measured.difference(one, other, names, clean=clean) for clean in (False, True)]
+            rows.append((f"{arms[one]} – {arms[other]}", _users(user), *(c for gap in gaps for c in _gap(gap))))
+    about = (
+        "Points at the same tasks, over the seeds that both have; 95% bootstrap interval and two-sided p by sign "
+        "flips, both over tasks."
+    )
+    head = ("comparison", "users", "success", "p", "clean", "p of it")
+    return table(head, rows, words=2, title="Agents against each other", about=about)
+
+
+def _gap(gap: ArmDifference | None) -> tuple[str, str]:
+    if gap is None:
+        return "–", "–"
+    low, high = gap.interval
+    return f"{100 * gap.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})", (
+        "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
+    )
+
+
 def block(found: Reproduction, picture_file: Path) -> str:
     """What stands between the marks of the page: the figure, and the tables."""
-    chosen = [s for key, s in sheets(found).items() if key in TABLES]
+    chosen = [agents(found), differences(found), *(s for key, s in sheets(found).items() if key in TABLES)]
     tables = "\n".join(to_markdown(sheet, level=3) for sheet in chosen)
     about = "Bars: success, and the darker part without any violation; lines: 95% over tasks; dots: single seeds."
     return f"![Success of the arms]({picture_file.as_posix()})\n\n{about}\n\n{tables}"

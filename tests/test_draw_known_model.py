@@ -35,7 +35,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
         run = RunDirectory(one.stage.config.runs_dir, one.stage.name)
         run.write_config(one.stage.config.model_dump(mode="json"))
         run.write_status("finished")
-        run.write_summary({"do_nothing": 0.1, "always_transfer": 0.0})
+        run.write_summary(
+            {"do_nothing": 0.1, "always_transfer": 0.0, "audit": {"catastrophic": {"value": 0.3, "n": 10}}}
+        )
         turns = [Turn(Message("user", "hi")), Turn(Message("assistant", "bye"))]
         run.write_episodes(
             "eval",
@@ -75,8 +77,9 @@ def test_the_page_is_written_again_and_nothing_else_of_it(
     script.draw(measured, page)
     first = page.read_text()
     assert first.startswith("# Before\n") and first.endswith("\nafter\n") and "\nold\n" not in first
-    assert "### Every environment, rule-based user" in first and "### Arms against each other\n" in first
-    assert "| comparison | success | p | without any violation |" in first
+    assert "| easy | do nothing | 10.0 |" in first
+    assert "| easy | both | 80.0 | 80.0, 80.0 | 49.0 to 94.3 | 70.0 | 70.0, 70.0 | – | 30.0 |" in first
+    assert "| both – cold start only | hard | +40.0 (+10.0 to +70.0) |" in first
     script.draw(measured, page)
     assert page.read_text() == first and (tmp_path / script.PICTURE).exists()
     page.write_text("no marks")

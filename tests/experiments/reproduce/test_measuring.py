@@ -106,6 +106,20 @@ def saved(tmp_path: Path) -> RunConfig:
     return config
 
 
+@pytest.mark.parametrize("checked", [True, False])
+def test_catastrophic_failures_are_those_of_a_group_s_environments(saved: RunConfig, checked: bool) -> None:
+    names = saved.reproduce.rl
+    shares = {name: {"value": 0.2 * number, "n": 10} if checked else None for number, name in enumerate(names)}
+    for one in evaluations(saved, [0, 1])[:-1]:
+        run = RunDirectory.at(one.stage.folder)
+        by_domain = {name: {"catastrophic": share} for name, share in shares.items()}
+        apart = {"elsewhere": {"catastrophic": {"value": 1.0, "n": 10}}}
+        run.write_summary({**run.read_json("summary"), "audit": {"by_domain": by_domain | apart}})
+    figures = measure(saved, [0, 1]).by_user["rules"].figures["cold"]["trained on by RL"]
+    expected = {"catastrophic": pytest.approx(0.2 * (len(names) - 1) / 2)} if checked else {}
+    assert len(names) > 1 and {k: v for k, v in figures.items() if k == "catastrophic"} == expected
+
+
 def test_the_page_has_the_paper_s_figures_beside_ours(saved: RunConfig) -> None:
     found = measure(saved, [0, 1])
     assert (found.done, found.planned) == (13, 14)

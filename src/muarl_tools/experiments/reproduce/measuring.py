@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,9 @@ PHASES = {SFT: ("cold_start", ""), TRAIN: ("rl", "update/")}
 RESAMPLES = 10_000
 FLOORS = {"do_nothing": "doing nothing", "always_transfer": "always transferring"}
 """The baselines of an evaluation's summary, and what they are called."""
-BEHAVIOUR = ("turns", "needless_transfers", "writes_without_consent", "tool_error_rate", "truncated")
+BEHAVIOUR = (
+    "turns", "needless_transfers", "writes_without_consent", "catastrophic", "tool_error_rate", "truncated",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,7 @@ def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]
             rows["hats", one.arm, name].append({str(k): e.value for k, e in pass_hats(own).items()})
         for group, names in groups(wanted).items():
             if own := [e for e in episodes if e.task_id.split(":")[0] in names]:
-                rows["figures", one.arm, group].append(episode_metrics(own))
+                rows["figures", one.arm, group].append(episode_metrics(own) | _catastrophic(summary, one.stage, names))
         for name, shares in summary.get("next_turns", {}).items():
             rows["turns", one.arm, name].append(shares)
         if one.arm == BASE:
@@ -235,6 +238,15 @@ def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]
     for (kind, arm, name), each in rows.items():
         means[kind][arm][name] = _means(each, BEHAVIOUR if kind == "figures" else list(each[0]))
     return ArmsMeasured(user, outcomes, floors, means["figures"], clean, means["turns"], means["hats"])
+
+
+def _catastrophic(summary: Mapping[str, Any], stage: Stage, names: Sequence[str]) -> dict[str, float]:
+    """The share of an evaluation's conversations in these environments with a catastrophic finding, by its audit."""
+    audit = summary.get("audit") or {}
+    parts = audit.get("by_domain") or {stage.config.domains[0].name: audit}
+    found = [part["catastrophic"] for name, part in parts.items() if name in names and part.get("catastrophic")]
+    count = sum(one["n"] for one in found)
+    return {"catastrophic": sum(one["value"] * one["n"] for one in found) / count} if count else {}
 
 
 def _episodes(stage: Stage) -> list[Episode]:
