@@ -137,36 +137,41 @@ def _text(parent: ET.Element, x: float, y: float, text: str, kind: str = "") -> 
 
 
 def agents(found: Reproduction) -> ShownTable:
-    """Every arm with every kind of users, where RL played."""
+    """Every arm's success with every kind of users, where RL played."""
     rows, names = list[tuple[str, ...]](), found.config.reproduce.rl
-    group = next(iter(groups(found.config.reproduce)))  # where RL played
     for user, measured in found.by_user.items():
         floors = [f"{100 * share:.1f}" for name, share in measured.nothing.items() if name in names]
-        rows.append((_users(user), "do nothing", ", ".join(floors), *[""] * (4 + len(BEHAVIOUR))))
+        rows.append((_users(user), "do nothing", ", ".join(floors), "", "", "", ""))
         for arm, label in arms_of(found.config.reproduce).items():
             score, clean = (measured.score(arm, names, clean=clean) for clean in (False, True))
-            if score is None:
-                continue
-            figures = measured.figures[arm][group]
-            shares = [f"{100 * figures[name]:.1f}" if name in figures else "–" for name in BEHAVIOUR]
-            rows.append((_users(user), label, *_cells(score), *_cells(clean)[:2], *shares))
-    about = (
-        "Percent. Clean: done without any violation. 95% intervals over tasks. Writes without consent are shares of "
-        "all writes; cut: by a limit of the conversation."
-    )
-    head = (
-        "users", "agent", "success", "each seed", "95% interval", "clean", "each seed", "writes without consent",
-        "catastrophic failures", "needless transfers", "tool errors", "cut",
-    )  # fmt: skip
+            if score is not None:
+                rows.append((_users(user), label, *_cells(score), *_cells(clean)[::2]))
+    about = "Percent; 95% intervals over tasks. Clean: done without any violation."
+    head = ("users", "agent", "success", "95% interval", "each seed", "clean", "each seed")
     return table(head, rows, words=2, title="Every agent", about=about)
 
 
+def behaviour(found: Reproduction) -> ShownTable:
+    """What operators care about, of every arm with every kind of users, where RL played."""
+    rows, group = list[tuple[str, ...]](), next(iter(groups(found.config.reproduce)))  # where RL played
+    for user, measured in found.by_user.items():
+        for arm, label in arms_of(found.config.reproduce).items():
+            if (own := measured.figures.get(arm, {}).get(group)) is not None:
+                shares = (f"{100 * own[name]:.1f}" if name in own else "–" for name in BEHAVIOUR)
+                rows.append((_users(user), label, *shares))
+    about = "Percent, means over seeds: of writes, and otherwise of conversations or calls. Cut: by a limit."
+    head = (
+        "users", "agent", "writes without consent", "catastrophic failures", "needless transfers", "tool errors", "cut",
+    )  # fmt: skip
+    return table(head, rows, words=2, title="How they behave", about=about)
+
+
 def _cells(score: ArmScore | None) -> tuple[str, str, str]:
-    """The mean over seeds, each seed's own, and the interval."""
+    """The mean over seeds, the interval, and each seed's own."""
     if score is None:
         return "–", "–", "–"
     seeds = ", ".join(f"{100 * value:.1f}" for value in score.seeds) if len(score.seeds) > 1 else ""
-    return f"{100 * score.value:.1f}", seeds, " to ".join(f"{100 * bound:.1f}" for bound in score.interval)
+    return f"{100 * score.value:.1f}", " to ".join(f"{100 * bound:.1f}" for bound in score.interval), seeds
 
 
 def differences(found: Reproduction) -> ShownTable:
@@ -195,7 +200,12 @@ def _gap(gap: ArmDifference | None) -> tuple[str, str]:
 
 def block(found: Reproduction, picture_file: Path) -> str:
     """What stands between the marks of the page: the figure, and the tables."""
-    chosen = [agents(found), differences(found), *(s for key, s in sheets(found).items() if key in TABLES)]
+    chosen = [
+        agents(found),
+        differences(found),
+        behaviour(found),
+        *(s for key, s in sheets(found).items() if key in TABLES),
+    ]
     tables = "\n".join(to_markdown(sheet, level=3) for sheet in chosen)
     about = "Bars: success, and the darker part without any violation; lines: 95% over tasks; dots: single seeds."
     return f"![Success of the arms]({picture_file.as_posix()})\n\n{about}\n\n{tables}"
