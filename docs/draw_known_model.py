@@ -16,9 +16,9 @@ from pathlib import Path
 from muarl.basics.files import write_text
 from muarl.config.load import load_config
 from muarl.pages.table import ShownTable, table, to_markdown
-from muarl_tools.experiments.reproduce.measuring import ArmDifference, ArmScore, Reproduction, groups, measure
+from muarl_tools.experiments.reproduce.measuring import ArmScore, Reproduction, groups, measure
 from muarl_tools.experiments.reproduce.plan import BOTH, COLD, MORE, RULES, arms_of
-from muarl_tools.experiments.reproduce.sheets import sheets
+from muarl_tools.experiments.reproduce.sheets import gap_cells, sheets
 
 PAGE = Path(__file__).with_name("known-model.md")
 PICTURE = Path("images/known-model.svg")
@@ -153,7 +153,7 @@ def agents(found: Reproduction) -> ShownTable:
 
 def behaviour(found: Reproduction) -> ShownTable:
     """What operators care about, of every arm with every kind of users, where RL played."""
-    rows, group = list[tuple[str, ...]](), next(iter(groups(found.config.reproduce)))  # where RL played
+    rows, group = list[tuple[str, ...]](), next(iter(groups(found.config.reproduce)))
     for user, measured in found.by_user.items():
         for arm, label in arms_of(found.config.reproduce).items():
             if (own := measured.figures.get(arm, {}).get(group)) is not None:
@@ -180,22 +180,13 @@ def differences(found: Reproduction) -> ShownTable:
     for one, other in (pair for pair in COMPARED if set(pair) <= set(arms)):
         for user, measured in found.by_user.items():
             gaps = [measured.difference(one, other, names, clean=clean) for clean in (False, True)]
-            rows.append((f"{arms[one]} – {arms[other]}", _users(user), *(c for gap in gaps for c in _gap(gap))))
+            rows.append((f"{arms[one]} – {arms[other]}", _users(user), *(c for gap in gaps for c in gap_cells(gap))))
     about = (
         "Points at the same tasks, over the seeds that both have; 95% bootstrap interval and two-sided p by sign "
         "flips, both over tasks."
     )
     head = ("comparison", "users", "success", "p", "clean", "p of it")
     return table(head, rows, words=2, title="Agents against each other", about=about)
-
-
-def _gap(gap: ArmDifference | None) -> tuple[str, str]:
-    if gap is None:
-        return "–", "–"
-    low, high = gap.interval
-    return f"{100 * gap.value:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})", (
-        "< 0.001" if gap.p < 0.001 else f"{gap.p:.3f}"
-    )
 
 
 def block(found: Reproduction, picture_file: Path) -> str:

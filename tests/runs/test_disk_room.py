@@ -22,7 +22,7 @@ def size_of(config: RunConfig) -> int:
     return checkpoint_bytes(model_shape(run.model.checkpoint), learner_setup(run, run.rl))
 
 
-def needed(config: RunConfig, place: Path, monkeypatch: pytest.MonkeyPatch, *stages: room.Stage) -> float:
+def needed(config: RunConfig, place: Path, monkeypatch: pytest.MonkeyPatch, *stages: room.Stage) -> int:
     """The least number of checkpoints that the disk must have room for."""
     size, run = size_of(config), PlannedRun.of(config)
     for count in range(1, 20):
@@ -97,7 +97,7 @@ def test_the_error_says_how_many_how_large_and_what_gets_on(tmp_path: Path, monk
     assert "runs_dir" in text
 
 
-def test_a_checkpoint_s_size_is_that_of_the_plan(tmp_path: Path) -> None:
+def test_a_checkpoint_s_size_is_that_of_the_plan() -> None:
     """Weights, and two moments of Adam for each, in float32."""
     config = load_config("cpu", ["model.dtype=float32", "model.checkpoint=base", "rl.optimizer=adamw"])
     shape = model_shape(existing_checkpoint("base"))

@@ -211,7 +211,7 @@ class _Sheets:
             change = NOT_YET
             if before is not None and after is not None and gap is not None:
                 change = f"{_percent(before.value)} → {_percent(after.value)}"
-            rows.append((_short(name), change, *_gap(gap), like or NOT_YET, *theirs))
+            rows.append((_short(name), change, *gap_cells(gap), like or NOT_YET, *theirs))
         return _sheet(
             "transfer",
             "What RL never played",
@@ -230,7 +230,7 @@ class _Sheets:
             for one, other in (pair for pair in PAIRS if names and set(pair) <= set(self.arms)):
                 gap = self.measured.difference(one, other, names)
                 clean = self.measured.difference(one, other, names, clean=True)
-                cells = (f"{ARMS[one]} – {ARMS[other]}", *_gap(gap), *_gap(clean))
+                cells = (f"{ARMS[one]} – {ARMS[other]}", *gap_cells(gap), *gap_cells(clean))
                 tasks = NOT_YET if gap is None else str(gap.tasks)
                 theirs = _paper_gap(one, other) if group == "trained on by RL" else (NOT_YET, NOT_YET)
                 rows.append((*self._group(group), *cells, tasks, *(theirs if beside_paper else ())))
@@ -353,7 +353,8 @@ def _score(score: ArmScore | None) -> str:
     return text if len(score.seeds) < 2 else f"{text};\n{_percent(min(score.seeds))} to {_percent(max(score.seeds))}"
 
 
-def _gap(gap: ArmDifference | None) -> tuple[str, str]:
+def gap_cells(gap: ArmDifference | None) -> tuple[str, str]:
+    """A difference in points with its interval, and its p."""
     if gap is None:
         return NOT_YET, NOT_YET
     low, high = gap.interval
