@@ -222,8 +222,8 @@ def test_a_gpu_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(room, "free_on_device", lambda device: (True, 1 << 40))
     config = load_config("quickstart", ["engine.processes=2"])
     with pytest.raises(ConfigError, match=r"engine\.processes=1, or model\.device=cpu"):
-        room.check_memory(PlannedRun.of(config))
-    room.check_memory(PlannedRun.of(config), sampling=False)
+        room.check_memory(PlannedRun.of(config), "rl")
+    room.check_memory(PlannedRun.of(config), "sft", sampling=False)
 
 
 def test_the_least_memory_counts_every_process(tmp_path: Path) -> None:
@@ -232,6 +232,6 @@ def test_the_least_memory_counts_every_process(tmp_path: Path) -> None:
 
     one, two = (PlannedRun.of(load_config("quickstart", [f"engine.processes={n}"])) for n in (1, 2))
     shape = model_shape(one.model.checkpoint)
-    more = room.sure_bytes(two, shape, on_gpu=False) - room.sure_bytes(one, shape, on_gpu=False)
+    more = room.sure_bytes(two, shape, "rl", on_gpu=False) - room.sure_bytes(one, shape, "rl", on_gpu=False)
     assert more > 2 * process_memory(shape)
     assert more < 2 * process_memory(shape) + 3 * 4 * shape.parameters + (1 << 20)

@@ -52,19 +52,19 @@ def test_too_little_memory_is_said_before_anything_is_loaded(
 def test_the_nearest_that_fits_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, 8 * MIB)
     with pytest.raises(ConfigError, match="bfloat16"):
-        room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]))
-    room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1", "model.dtype=bfloat16"]))
+        room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]), "rl")
+    room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1", "model.dtype=bfloat16"]), "rl")
 
 
 def test_where_nothing_would_fit_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, MIB)
     with pytest.raises(ConfigError, match="smaller model"):
-        room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]))
+        room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]), "rl")
 
 
 def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, 0)
-    room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]))
+    room.check_memory(run_of("quickstart", ["model.device=cpu", "threads=1"]), "rl")
 
 
 @pytest.mark.parametrize("preset", ["quickstart", "quickstart-adamw"])
@@ -74,16 +74,25 @@ def test_what_is_certain_is_no_more_than_what_a_run_takes(preset: str) -> None:
     policy = load_model(config.model)
     weights = sum(p.numel() * p.element_size() for p in policy.model.parameters())
     shape = room.model_shape(config.model.checkpoint)
-    sure = room.sure_bytes(config, shape, on_gpu=False)
+    sure = room.sure_bytes(config, shape, "rl", on_gpu=False)
     # The model, its gradients, two moments (one of what Muon trains), the reference, and the engine's copy with its
     # tables.
     matrices = 4 * shape.matrix_parameters
     least = 6 * weights if preset == "quickstart-adamw" else 5 * weights - matrices
     assert least < sure < least + 0.2 * weights
-    assert room.sure_bytes(config, shape, on_gpu=True) > sure, "on a GPU the cache is there from the start"
+    assert room.sure_bytes(config, shape, "rl", on_gpu=True) > sure, "on a GPU the cache is there from the start"
     # To evaluate: the model, and the engine's copy. To learn from demonstrations: no engine and no reference.
-    assert 2 * weights < room.sure_bytes(config, shape, on_gpu=False, training=False) < 2.2 * weights
-    assert room.sure_bytes(config, shape, on_gpu=False, sampling=False) == 4 * weights - matrices
+    assert 2 * weights < room.sure_bytes(config, shape, None, on_gpu=False) < 2.2 * weights
+    assert room.sure_bytes(config, shape, "sft", on_gpu=False, sampling=False) == 4 * weights - matrices
+
+
+def test_what_is_certain_of_a_training_is_by_its_own_section() -> None:
+    """A user model is learnt from demonstrations and then talks: RL's reference is none of its concern."""
+    config = run_of("quickstart", ["model.device=cpu", "threads=1", "rl.kl_coef=0.1"])
+    shape = room.model_shape(config.model.checkpoint)
+    for sampling in (True, False):
+        sft, rl = (room.sure_bytes(config, shape, by, on_gpu=False, sampling=sampling) for by in ("sft", "rl"))
+        assert rl - sft == 4 * shape.parameters, "the reference's weights"
 
 
 def test_an_evaluation_says_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,11 +104,11 @@ def test_an_evaluation_says_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_what_is_not_in_this_process_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     memory_of(monkeypatch, MIB)
-    room.check_memory(run_of("quickstart", ["model.device=cpu", "engine.kind=vllm"]), training=False)
+    room.check_memory(run_of("quickstart", ["model.device=cpu", "engine.kind=vllm"]), None)
     sharded = run_of("quickstart", ["model.device=cpu", "learner.kind=fsdp"])
-    room.check_memory(sharded, sampling=False)
+    room.check_memory(sharded, "sft", sampling=False)
     with pytest.raises(ConfigError, match="needs at least"):
-        room.check_memory(sharded, training=False)
+        room.check_memory(sharded, None)
 
 
 def test_this_machine_says_what_is_free() -> None:

@@ -83,7 +83,7 @@ def dry_run(
     else:
         lines.append(_cache(run, model, shape))
     if folder is not None:
-        check_memory(run, sampling=recipe != "sft")
+        check_memory(run, "sft" if recipe == "sft" else "rl", sampling=recipe != "sft")
     made, fitting = plan_of(run, assumed, lambda: prompt, seen=seen)
     return lines, made, fitting
 

@@ -88,7 +88,7 @@ def check_machine(config: RunConfig, *stages: Stage, sampling: bool = True) -> N
     """Of every training: the machine has memory for it, and the disk that it is written on has room for the checkpoints
     of its ``stages``. ``sampling`` False: nobody samples for the run."""
     run = PlannedRun.of(config)
-    check_memory(run, sampling=sampling)
+    check_memory(run, "rl" if any(isinstance(stage, RlConfig) for stage in stages) else "sft", sampling=sampling)
     check_disk(run, config.written, config.checkpoints, *stages)
 
 

@@ -40,7 +40,7 @@ def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
     from muarl.backends.engines import Backend
 
     run = PlannedRun.of(config)
-    check_memory(run, training=False)
+    check_memory(run, None)
     policy = load_model(config.model)
     check_room(run, config.domains, places, policy, measured=config.eval.split)
     agent = Backend.of(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from muarl.backends.hardware import free_on_device, total_memory
 from muarl.backends.model_support import check_present, check_supported, model_shape
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Stage = SftConfig | RlConfig
 """What a run trains by."""
+Learning = Literal["sft", "rl"]
+"""The section that says how a run trains."""
 
 SURE = ("weights", "gradients", "optimiser", "reference", "start model")
 """Parts of a learner's memory that every update takes, whatever the episodes' lengths."""
@@ -49,21 +51,21 @@ SPEAKING = 1.5
 """A conversation's least length that is proposed, in times what policy text and tools take."""
 
 
-def check_memory(run: PlannedRun, *, training: bool = True, sampling: bool = True) -> None:
+def check_memory(run: PlannedRun, learning: Learning | None, *, sampling: bool = True) -> None:
     """Check, before anything is loaded, that the model allows what is asked of it (see ``check_supported``), and that
     it and what its training needs have room on this machine.
 
     Counts only what is certainly taken: weights, gradients, optimiser, reference model, the sampler's copy of the
-    weights, and on a GPU its whole cache. ``training`` False: a run that only samples; ``sampling`` False: one that
-    only learns, from demonstrations. ConfigError says how much is missing and which settings would do. Without a
-    complaint where the run is not all in this process, or where the system does not say what is free.
+    weights, and on a GPU its whole cache. ``learning``: by which section it trains, None for one that only samples;
+    ``sampling`` False: one that only learns. ConfigError says how much is missing and which settings would do. Without
+    a complaint where the run is not all in this process, or where the system does not say what is free.
     """
     check_present(run.model.checkpoint)
     check_supported(run.model.checkpoint, run.engine, sampling=sampling)
     if sampling:
         check_processes(run)
-    alone = run.learns_here if training else run.samples_here
-    if not (run.in_one_process if training and sampling else alone):
+    alone = run.learns_here if learning else run.samples_here
+    if not (run.in_one_process if learning and sampling else alone):
         return
     try:
         shape = model_shape(run.model.checkpoint)
@@ -72,7 +74,7 @@ def check_memory(run: PlannedRun, *, training: bool = True, sampling: bool = Tru
     on_gpu, free = free_on_device(run.model.device)
 
     def needs(c: PlannedRun) -> int:
-        return sure_bytes(c, shape, on_gpu=on_gpu, training=training, sampling=sampling)
+        return sure_bytes(c, shape, learning, on_gpu=on_gpu, sampling=sampling)
 
     needed = needs(run)
     if not free or needed <= free:
@@ -146,10 +148,10 @@ def _bytes_of_checkpoints(root: Path) -> int:
 
 
 def sure_bytes(
-    run: PlannedRun, shape: ModelShape, *, on_gpu: bool, training: bool = True, sampling: bool = True
+    run: PlannedRun, shape: ModelShape, learning: Learning | None, *, on_gpu: bool, sampling: bool = True
 ) -> int:
     """The least that a run in one process takes; see ``check_memory``."""
-    chosen = deployment(run, run.rl if training and sampling else run.sft, shape, on_gpu=on_gpu)
+    chosen = deployment(run, run.rl if learning == "rl" else run.sft, shape, on_gpu=on_gpu)
     engine = torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
     # A CPU's pages of the cache are taken only as conversations grow.
     sampler = sum(engine.values()) if on_gpu else engine["weights"]
@@ -157,7 +159,7 @@ def sure_bytes(
         parts = {"weights": sampler}
         sampler = sum(playing_memory(shape, parts, chosen.processes, chosen.learner.frozen_bytes).values())
     learner = learner_memory(shape, chosen.learner)
-    if not training:
+    if learning is None:
         return shape.parameters * BYTES[run.model.held] + sampler
     if not sampling:
         return sum(learner.get(name, 0) for name in SURE)
