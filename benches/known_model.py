@@ -46,6 +46,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import model_format
 from muarl.backends.users import make_users
 from muarl.config.load import load_config
+from muarl.config.parts import Compute
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.environments.configure import places_of
 from muarl.inference.base import Completion, SamplingParams
@@ -343,7 +344,7 @@ def memory(folder: Path, tokens: int) -> dict[str, Any]:
     took = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]) * 1024
     config = load_config("smollm2", [f"learner.pack_tokens={tokens}"])
     shape = shape_from_config(folder)
-    parts = learner_memory(shape, learner_setup(config, on_gpu=False, with_rl=False))
+    parts = learner_memory(shape, learner_setup(Compute.of(config), config.sft, on_gpu=False))
     planned = sum(parts.values()) + process_memory(shape)
     print(
         f"packs of {tokens}: {took / 2**30:.2f} GiB, planned {planned / 2**30:.2f} ({planned / took - 1:+.0%})",
