@@ -23,7 +23,7 @@ from muarl_tools.experiments.reproduce.sheets import gap_cells, sheets
 PAGE = Path(__file__).with_name("known-model.md")
 PICTURE = Path("images/known-model.svg")
 BEGIN, END = "<!-- results: written by docs/draw_known_model.py -->", "<!-- results: end -->"
-TABLES = ("hats", "transfer", "turns", "learned")
+TABLES = ("hats", "transfer", "turns")
 """The sheets of the reproduction that the page shows besides its own tables."""
 COMPARED = ((BOTH, COLD), (MORE, COLD), (BOTH, MORE))
 """The comparisons of arms that the page shows: the first minus the second."""
