@@ -50,6 +50,7 @@ def test_a_training_checks_tasks_people_and_then_the_machine(made: list[tuple[st
     assert [name for name, _ in made] == list(MADE) and notes == ["check_tasks was made"]
     roles = next(arguments for name, arguments in made if name == "check_roles")
     assert roles[1:] == ("user", "judge", "eval_user", ("bound", "budget.max_cost"))
+    assert dict(made)["check_memory"][1] == "rl"
     without = load_config("cpu", ["rl.eval_every=0"])
     checks.check_rl(without, "environment")  # type: ignore[arg-type]
     last = [arguments for name, arguments in made if name == "check_roles"][-1]
@@ -61,7 +62,19 @@ def test_a_cold_start_needs_nobody_who_samples(made: list[tuple[str, tuple[Any, 
     checks.check_demonstrator(Cast.of(config), Bounds.of(config))
     checks.check_machine(config, config.sft, sampling=False)
     assert [name for name, _ in made] == ["check_prices", "check_roles", "check_memory", "check_disk"]
-    assert made[2][1][-1] == ("sampling", False) and made[3][1][1:] == (config.runs_dir, config.checkpoints, config.sft)
+    assert made[2][1][1:] == ("sft", ("sampling", False)) and made[3][1][1:] == (
+        config.runs_dir,
+        config.checkpoints,
+        config.sft,
+    )
+
+
+def test_a_user_model_s_cold_start_takes_what_a_cold_start_takes(made: list[tuple[str, tuple[Any, ...]]]) -> None:
+    """It samples afterwards, so that all of the machine is asked for, but RL's section says nothing about it."""
+    config = load_config("cpu")
+    checks.check_machine(config, config.sft)
+    checks.check_machine(config, config.sft, config.rl)
+    assert [arguments[1] for name, arguments in made if name == "check_memory"] == ["sft", "rl"]
 
 
 def test_a_quickstart_asks_everybody_before_its_environment_is_made(made: list[tuple[str, tuple[Any, ...]]]) -> None:
