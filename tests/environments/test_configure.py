@@ -291,6 +291,17 @@ def test_what_an_environment_of_ones_own_lacks_is_told_before_any_work(configure
         make_users(config.user, Places([place]))
 
 
+@pytest.mark.parametrize("role", ["user", "eval_user"])
+def test_a_user_model_that_has_no_tools_is_refused_where_users_need_theirs(role: Any) -> None:
+    settings = [f"{role}.kind=sampled", f"{role}.checkpoint=runs/who", "domain.size=tiny"]
+    check_fits(Cast.of(load_config("cpu", [*settings, "domain.name=hotel-generated"])), role)
+    telecom = load_config("cpu", [*settings, "domain.name=telecom-generated"])
+    with pytest.raises(ConfigError, match="users of telecom-generated have tools of their own"):
+        check_fits(Cast.of(telecom), role)
+    with pytest.raises(ConfigError, match="users of the kind agenda or llm"):
+        make_users(getattr(telecom, role), Places([place_of(telecom)]))
+
+
 def test_a_fixed_set_of_tasks_is_drawn_in_rounds_and_evaluated_whole(configure: Any) -> None:
     tasks = {split: [lent(split, n) for n in range(4)] for split in ("train", "test")}
     place = configure(Environment(name="library", domain=Shelf, tasks=tasks))

@@ -68,6 +68,14 @@ def test_users_with_tools_are_left_out(chat: Qwen3Format) -> None:
         user_samples([(SCENARIO, episode(*TALK[:2], acted))], chat)
 
 
+@pytest.mark.parametrize("command", [("sft-user",), ("sft-user", "--measure", "base")])
+def test_a_user_model_is_refused_where_users_have_tools(muarl: Muarl, tmp_path: Path, command: tuple[str, ...]) -> None:
+    result = muarl(*command, "--name", "who", "--domain", "telecom-generated", "domain.size=tiny")
+    assert result.exit_code == 2
+    assert "users of telecom-generated have tools of their own (check_status_bar," in result.stderr
+    assert not (tmp_path / "runs" / "who").exists(), "before anything is begun"
+
+
 class Parrot:
     """A sampler that says a fixed line, and notes what it was given."""
 

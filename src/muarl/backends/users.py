@@ -10,6 +10,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import make_endpoint
 from muarl.basics.errors import ConfigError
 from muarl.config.section import UserConfig
+from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
@@ -93,6 +94,7 @@ def _users(
 
         return ScriptedUserFactory()
     if config.kind == "sampled":
+        refuse_user_tools(place.name, place.domain)
         return sampled().checked(goal_checks(place))
     if client is None:
         raise ConfigError("user.endpoint: an llm user needs the model that plays it")
@@ -121,6 +123,17 @@ def strata_of(config: UserConfig, kind: UserKind = "llm") -> Strata:
     if config.persona is not None and kind == "agenda":
         taken.append("persona")
     return Strata.of(config.strata, kind, taken=taken)
+
+
+def refuse_user_tools(name: str, domain: Domain) -> None:
+    """ConfigError where users have tools of their own, which a user model in this process cannot call: it would never
+    do what an agent asks of it, and no such task could be done. ``name``: of the environment."""
+    if tools := domain.tool_specs("user"):
+        raise ConfigError(
+            f"users of {name} have tools of their own ({', '.join(tool.name for tool in tools[:3])}, ...), and a "
+            "user model in this process (sft-user, train-user, user.kind=sampled) calls none: choose another "
+            "environment, or users of the kind agenda or llm"
+        )
 
 
 def goal_checks(place: Place) -> MakeCheck:

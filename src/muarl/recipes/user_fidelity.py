@@ -11,7 +11,7 @@ from typing import Any
 from muarl.accounts.intervals import wilson
 from muarl.accounts.metrics import is_success
 from muarl.backends.models import load_model
-from muarl.backends.users import goal_checks, make_users, sampled_users
+from muarl.backends.users import goal_checks, make_users, refuse_user_tools, sampled_users
 from muarl.basics.files import write_text
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig, RunConfig
@@ -37,6 +37,8 @@ def run(config: RunConfig) -> Path:
     """Measure ``model.checkpoint`` as a user, without training it. Returns the run's folder."""
     prepare(config)
     places = places_of(config, with_rl=False)
+    for place in places:
+        refuse_user_tools(place.name, place.domain)
     policy = load_model(config.model)
     with open_context(config, "sft-user", logs=False) as context:
         tell_domain(context.folder, config.domain_text, places)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from muarl.backends.models import load_model
-from muarl.backends.users import rule_based_users
+from muarl.backends.users import refuse_user_tools, rule_based_users
 from muarl.basics.errors import DataError
 from muarl.chat_formats.base import ChatFormat
 from muarl.chat_formats.choice import chat_format
@@ -44,6 +44,8 @@ def run(config: RunConfig) -> Path:
     """Train ``model.checkpoint`` as a user and measure it. Returns the run's folder."""
     prepare(config)
     places = places_of(config, with_rl=False)
+    for place in places:
+        refuse_user_tools(place.name, place.domain)
     check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
     check_machine(config, config.sft)
     policy = load_model(config.model)
@@ -51,7 +53,10 @@ def run(config: RunConfig) -> Path:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
         chat = chat_format(policy.tokenizer, config.model.chat_format)
-        samples = user_samples(dialogues(context, config.sft, config.user, places), chat)
+        pairs = dialogues(context, config.sft, config.user, places)
+        samples = user_samples(pairs, chat)
+        if left := len(pairs) - len(samples):
+            context.progress.say(f"{left} of {len(pairs)} conversations are left out: their users call tools")
         fit(context, config.sft, policy, [(sample,) for sample in samples], name="user model")
         measure(context, config.eval, config.user, places, policy, conversations=len(samples))
     return context.folder.path

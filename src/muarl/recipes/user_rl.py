@@ -19,7 +19,7 @@ from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.engines import settle
 from muarl.backends.model_notes import USER_RL
 from muarl.backends.models import load_model, model_format
-from muarl.backends.users import USER_SLOTS, goal_checks
+from muarl.backends.users import USER_SLOTS, goal_checks, refuse_user_tools
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.files import write_text
@@ -103,10 +103,9 @@ def checks_of(places: Places) -> dict[str, MakeCheck]:
     could say there whether a user stays within its scenario."""
     checks: dict[str, MakeCheck] = {}
     for place in places:
-        check, example = goal_checks(place), place.example_task("train")
-        if place.user_tools(example):
-            raise ConfigError(f"domain.name: users of {place.name} have tools, and a user model has none")
-        if check(example) is None:
+        refuse_user_tools(place.name, place.domain)
+        check = goal_checks(place)
+        if check(place.example_task("train")) is None:
             raise ConfigError(
                 f"domain.name: the goals of {place.name}'s tasks cannot be checked, so a user that leaves its scenario "
                 "would be paid for it: choose an environment whose requests are declared with the kit (docs/kit.md)"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from muarl.backends.models import make_endpoint
+from muarl.backends.users import refuse_user_tools
 from muarl.basics.errors import ConfigError, InfrastructureError
 from muarl.basics.event_loop import event_loop
 from muarl.config.rollout import RetrievalConfig
@@ -151,6 +152,8 @@ def _check_fits(cast: Cast, domain: DomainConfig, role: Role) -> None:
         )
     if kind == "agenda":
         environment.needed_user(role)
+    if kind == "sampled" and not environment.is_benchmark:
+        refuse_user_tools(environment.name, environment.make_domain(domain.size))
 
 
 def _sources(domain: DomainConfig) -> tuple[bool, bool]:
