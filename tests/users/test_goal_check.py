@@ -142,13 +142,19 @@ def test_a_mistake_about_oneself_is_made_once() -> None:
     assert talk.problem("I am Jana Mori, 74462.") is None
 
 
+FAITHFUL = [
+    f"{name}-generated"
+    for name in ("retail", "airline", "bank", "clinic", "expenses", "food-delivery", "hotel", "insurance")
+]
+
+
 @cache
 def drawn(name: str) -> Sequence[Task]:
     return find(name).make_tasks("test", 72, size="tiny", seed=3)
 
 
 @pytest.mark.parametrize("errors", [0.0, 0.4])
-@pytest.mark.parametrize("name", ["retail-generated", "airline-generated"])
+@pytest.mark.parametrize("name", FAITHFUL)
 def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: float) -> None:
     environment = find(name)
     tasks = drawn(name)
@@ -171,7 +177,62 @@ def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: flo
                 refused += [] if problem is None else [(episode.task_id, text, problem)]
                 talk.said(text)
     assert count > 100
-    assert len(refused) <= count // 100, refused
+    assert len(refused) <= count // (33 if errors else 100), refused  # some agents talk at cross purposes
+
+
+def service_check(name: str, identity: dict[str, str], wish: dict[str, Any], scenario: str, hears: str) -> GoalCheck:
+    """The check of a user of an environment with one wish."""
+    (task, *_) = drawn(name)
+    user = find(name).needed_user()(task, seed=0)
+    assert isinstance(user, ServiceAgendaUser) and task.agenda is not None
+    agenda = {**task.agenda, "identity": identity, "wrong": {}, "impostor": False, "requests": [wish]}
+    talk = GoalCheck(replace(task, agenda=agenda, scenario=scenario), user.service)
+    talk.hears(hears)
+    return talk
+
+
+def test_who_one_is_may_be_spelt_in_any_way_but_must_be_true() -> None:
+    """A date of birth is told in words, and its year looks like the last digits of a card."""
+    talk = service_check(
+        "bank-generated",
+        {"name": "Vera Okoro", "date_of_birth": "1956-01-06", "passcode": "366111"},
+        request("unlock_card", {"card": "CD-89273", "described card": "4562"}),
+        "Your name is Vera Okoro. You were born on January 6, 1956. Your telephone passcode is 366111. ... 4562.",
+        "May I have your full name, date of birth and telephone passcode?",
+    )
+    for born in ("1956-01-06", "January 6 1956", "6 January 1956", "the 6th of January 1956"):
+        assert talk.problem(f"I'm Vera Okoro, born on {born}, passcode 366111.") is None
+        assert talk.problem(f"Hi, I'm a bit lost. Please unlock my card ending in 4562. Vera Okoro, {born}.") is None
+    for untrue in ("1956-06-01", "January 7 1956", "6 January 1965", "the 6th of July 1956"):
+        assert talk.problem(f"I'm Vera Okoro, born on {untrue}, passcode 366111.") is not None
+    assert "366112" in (talk.problem("I'm Vera Okoro, born on 1956-01-06, passcode 366112.") or "")
+    assert talk.problem("Vera Khan, 1956-01-06, 366111.") is not None
+    assert talk.problem("Please unlock my card ending in 1956.") is not None
+    assert talk.problem("I want to replace my card ending in 4562, I lost it.") is not None
+
+
+def test_a_day_and_a_time_may_be_spelt_in_any_way() -> None:
+    talk = service_check(
+        "clinic-generated",
+        {"name": "Mia Quinn", "date_of_birth": "1945-01-24"},
+        request("reschedule", {"visit": "V-90391", "date": "2026-04-02", "time": "14:30"}),
+        "You want to move appointment V-90391 to April 2 at 14:30.",
+        "Hi! How can I help you today?",
+    )
+    for said in ("2026-04-02 at 2:30 pm", "2 April at 14:30", "April 2 at 2:30 pm"):
+        assert talk.problem(f"I want to move appointment V-90391 to {said}.") is None
+    for said in ("2026-04-03 at 14:30", "2026-04-02 at 2:30 am", "2 April at 12:30", "February 4 at 14:30"):
+        assert talk.problem(f"I want to move appointment V-90391 to {said}.") is not None
+
+
+def test_what_a_tool_asks_for_after_a_yes_is_answered() -> None:
+    talk = check(request("exchange", SWAP, fallback=SWAP | {"option": "wool"}))
+    talk.said("Please exchange the pillow from order #W4165503 for a cotton one, pay with credit card.")
+    talk.hears(PROPOSAL)
+    talk.said("Yes, please.")
+    talk.hears("I am sorry, cotton is not available. Available: wool and silk. Which option would you like?")
+    assert talk.problem("All right. Give me a wool one please.") is None
+    assert talk.problem("All right. Give me a silk one please.") is not None
 
 
 def test_an_environment_has_checks_for_its_own_tasks() -> None:

@@ -7,7 +7,7 @@ and values are read as rule-based users read them (domains/kit/reading.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, Goal, agenda_of
@@ -16,13 +16,21 @@ from muarl.domains.kit.service import Service
 from muarl.domains.tasks import Task
 from muarl.language.acts import hear
 from muarl.language.consent import drops_request, is_affirmative
-from muarl.language.values import ValueKind, normal, unquoted
+from muarl.language.values import Mention, ValueKind, normal, unquoted
 from muarl.types.chat import STOP_WORDS
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _DIGITS = re.compile(r"\d+")
 LOOSE = "number"
 """The kind of value that greetings are full of ("I've only got two minutes")."""
+
+
+def _without(text: str, mentions: Iterable[Mention]) -> str:
+    """A text with blanks for these mentions."""
+    letters = list(text)
+    for m in mentions:
+        letters[m.start : m.end] = " " * (m.end - m.start)
+    return "".join(letters)
 
 
 class _Request:
@@ -35,6 +43,7 @@ class _Request:
         self.then: Goal | None = request["then"]
         self.fallback: Goal | None = request["fallback"]
         self.asks: bool = request["answer"] is not None
+        self.presses: bool = bool(request.get("presses"))
         self.told = self.settled = False
 
     def change(self, goal: Goal) -> None:
@@ -59,6 +68,10 @@ class GoalCheck:
         kinds += [service.kind(s.described) for s in service.slots.values() if s.described is not None]
         self._facts = {fact.name: service.kind(fact) for fact in service.facts}
         self._kinds = [k for k in dict.fromkeys([*kinds, *self._facts.values()]) if k.name != LOOSE]
+        goals = [g for r in self._requests for g in (r.now, r.then, r.fallback) if g is not None]
+        told = [self._identity, self._wrong, *goals]
+        self._told = {normal(value) for values in told for value in values.values() if not isinstance(value, bool)}
+        """Values that the scenario or the agent has told the user, however they are spelt."""
         self._text, self._acts = "", set[str]()
         self._texts: set[str] = set()
         self._again = False
@@ -72,6 +85,7 @@ class GoalCheck:
         self._again = text in self._texts
         self._texts.add(text)
         self._digits.update(_DIGITS.findall(text))
+        self._told.update(normal(m.value) for ms in self._service.mentions(text, self._kinds).values() for m in ms)
         for request in self._requests:
             if request.asks and request.told and not self._acts & {"confirm", "unavailable"} and self._names(request):
                 request.settled = self._settles(text, request)
@@ -86,7 +100,8 @@ class GoalCheck:
         request."""
         open_ = sorted((r for r in self._requests if not r.settled and r.kind != "outside"), key=lambda r: not r.told)
         if "unavailable" in self._acts:
-            hurt = [r for r in open_ if r.fallback is not None]
+            agreed = [r for r in self._requests if r.settled and r.kind != "outside" and self._names(r)]  # it failed
+            hurt = [r for r in (*open_, *agreed) if r.fallback is not None]
             meant = next((r for r in hurt if self._names(r)), hurt[0] if len(open_) == 1 and hurt else None)
             if meant is not None:
                 return "other", meant
@@ -126,47 +141,61 @@ class GoalCheck:
         ends = words != text
         if not re.search(r"\w", words) and not ends:
             return "says nothing"
-        if strange := next((d for d in _DIGITS.findall(words) if d not in self._digits), None):
+        if strange := self._strange(words):
             return f"says {strange}, which is not in its scenario"
+        parts = reading.parts(self._service, words)
+        wishes = {_SENTENCE.split(part, maxsplit=1)[0].strip() for intent, part in parts if intent}
         for sentence in _SENTENCE.split(words):
-            if not self._true(sentence):
+            if not self._true(sentence, idle=bool(wishes) and sentence.strip() not in wishes):
                 return f"says what is no part of one wish: {sentence.strip()}"
         return self._wrong_answer(words, ends) or (self._open_at_the_end() if ends else None)
 
-    def _true(self, sentence: str) -> bool:
-        """Whether a sentence says who the user is, and of its requests only what belongs together."""
-        kinds = list(self._facts.values())
-        mentions = {k: m for k, m in self._service.mentions(sentence, self._kinds).items() if m}
-        if not mentions and not self._service.intents_in(sentence):
-            return True
-        if mentions and set(mentions) <= set(kinds) and self._is_identity(mentions):
-            return True
-        return any(self._fits(sentence, request, goal) for request, goal in self._versions())
+    def _strange(self, words: str) -> str | None:
+        """A number that the user cannot know: of none of the values that it was told, and in none of the texts."""
+        if all(d in self._digits for d in _DIGITS.findall(words)):
+            return None
+        known = [m for ms in self._service.mentions(words, self._kinds).values() for m in ms]
+        rest = _without(words, [m for m in known if normal(m.value) in self._told])
+        return next((d for d in _DIGITS.findall(rest) if d not in self._digits), None)
 
-    def _is_identity(self, mentions: Mapping[ValueKind, Sequence[Any]]) -> bool:
-        own = {name: [self._identity.get(name), self._wrong.get(name)] for name in self._facts}
-        return all(
-            any(normal(m.value) == normal(v) for v in own[name])
-            for name, kind in self._facts.items()
-            for m in mentions.get(kind, ())
-        )
+    def _true(self, sentence: str, idle: bool) -> bool:
+        """Whether a sentence says who the user is, and of its requests only what belongs together. ``idle``: another
+        one of its message says what the user wants. Some words of requests also stand in talk about it ("I'm a bit
+        lost", like a card)."""
+        rest = self._but_identity(sentence)
+        if not any(self._service.mentions(rest, self._kinds).values()) and (idle or not self._service.intents_in(rest)):
+            return True
+        return any(self._fits(rest, request, goal, idle) for request, goal in self._versions())
+
+    def _but_identity(self, sentence: str) -> str:
+        """A sentence with blanks for what it says truly, or as a mistake of its scenario, of who the user is. Facts are
+        looked for before anything else: the year of a birth may look like an id."""
+        kinds = list(dict.fromkeys(self._facts.values()))
+        own: dict[ValueKind, list[Any]] = {kind: [] for kind in kinds}
+        for name, kind in self._facts.items():
+            own[kind] += [normal(value) for value in (self._identity.get(name), self._wrong.get(name))]
+        mentions = self._service.mentions(sentence, kinds)
+        return _without(sentence, [m for kind, ms in mentions.items() for m in ms if normal(m.value) in own[kind]])
 
     def _versions(self) -> Iterator[tuple[_Request, Goal]]:
-        """The requests that are open, each as it is and as it may become by this reply."""
+        """The requests that are open or are asked about, each as it is or as it becomes by this reply."""
         word, due = self._due
         for request in self._requests:
-            if request.kind == "outside" or request.settled:
+            again = request is due or bool(self._asked(request))  # a tool failed, or wants to know more
+            if request.kind == "outside" or (request.settled and not again):
                 continue
             coming = {"change": request.then, "other": request.fallback}.get(word) if request is due else None
             yield request, coming if coming is not None and not coming.get("drop") else request.now
 
-    def _fits(self, sentence: str, request: _Request, goal: Goal) -> bool:
-        """Whether all values of a sentence are those of one request, and its verb, too."""
-        goal_values = self._values(goal)
-        first = [k for k in goal_values if k in self._kinds]
-        mentioned = self._service.mentions(sentence, [*first, *(k for k in self._kinds if k not in goal_values)])
-        for kind, mentions in mentioned.items():
-            if any(normal(m.value) not in goal_values.get(kind, ()) for m in mentions):
+    def _fits(self, sentence: str, request: _Request, goal: Goal, idle: bool = False) -> bool:
+        """Whether all values of a sentence are those of one request, and its verb, too. ``idle``: words that another
+        request's slots have are no values."""
+        own = self._values(goal)
+        mentions = self._service.mentions(sentence, [k for k in own if k in self._kinds])
+        rest = _without(sentence, [m for kind, ms in mentions.items() for m in ms if normal(m.value) in own[kind]])
+        meant = {self._service.kind(slot) for slot in self._service.intent(request.kind).slots}
+        for kind, others in self._service.mentions(rest, self._kinds).items():
+            if others and not (idle and kind.choices and kind not in meant):
                 return False
         intents = self._service.intents_in(sentence)
         return not intents or request.kind in intents
@@ -189,7 +218,8 @@ class GoalCheck:
         if ends and word and self._ends_too_early():
             return "ends with a wish open"
         if word == "yes":
-            return None if yes else "does not agree to what it wants"
+            pressed = due is not None and due.presses and reading.speaks_of_approval(self._text)
+            return None if yes or pressed else "does not agree to what it wants"
         if word == "no":
             return "agrees to what it does not want" if yes else None
         if word in ("change", "other") and due is not None:
@@ -216,7 +246,16 @@ class GoalCheck:
         """Whether a reply tells what is new about a request."""
         slots = self._service.slots
         changed = [s for s in slots if s in new and new[s] != old.get(s)]
-        return all(reading.speaks_of(self._service, words, s, new[s]) for s in changed)
+        return all(
+            reading.speaks_of(self._service, words, s, new[s]) or self._describes(words, s, new) for s in changed
+        )
+
+    def _describes(self, words: str, slot: str, goal: Goal) -> bool:
+        """Whether a reply names the record of a slot by what the goal says of it, in place of its id."""
+        how, described = self._service.slots[slot].described, goal.get(f"described {slot}")
+        if how is None or described is None:
+            return False
+        return normal(described) in [normal(m.value) for m in self._service.kind(how).find(words)]
 
     def _no_answer(self, words: str) -> str | None:
         """A question for details of an open request that is left without any, the first time that it is asked."""
@@ -274,14 +313,15 @@ class GoalCheck:
 
     def _tell(self, sentence: str) -> None:
         """Note which request a sentence brings up."""
-        intents = self._service.intents_in(sentence)
+        rest = self._but_identity(sentence)
+        intents = self._service.intents_in(rest)
         for request in self._requests:
             if request.told:
                 continue
             if request.kind == "outside":
                 brought_up = str(request.now["topic"]) in sentence
             else:
-                brought_up = request.kind in intents and self._fits(sentence, request, request.now)
+                brought_up = request.kind in intents and self._fits(rest, request, request.now)
             if brought_up:
                 request.told = True
                 return
