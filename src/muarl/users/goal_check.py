@@ -188,16 +188,17 @@ class GoalCheck:
             yield request, coming if coming is not None and not coming.get("drop") else request.now
 
     def _fits(self, sentence: str, request: _Request, goal: Goal, idle: bool = False) -> bool:
-        """Whether all values of a sentence are those of one request, and its verb, too. ``idle``: words that another
-        request's slots have are no values."""
+        """Whether all values of a sentence are those of one request, and its verb, too. Where it is ``idle`` or clearly
+        of this request, words that only other requests' slots have are no values ("on shelf E4", "shelf" being one)."""
         own = self._values(goal)
         mentions = self._service.mentions(sentence, [k for k in own if k in self._kinds])
-        rest = _without(sentence, [m for kind, ms in mentions.items() for m in ms if normal(m.value) in own[kind]])
-        meant = {self._service.kind(slot) for slot in self._service.intent(request.kind).slots}
-        for kind, others in self._service.mentions(rest, self._kinds).items():
-            if others and not (idle and kind.choices and kind not in meant):
-                return False
+        its = [m for kind, ms in mentions.items() for m in ms if normal(m.value) in own[kind]]
         intents = self._service.intents_in(sentence)
+        loose = idle or bool(its) or request.kind in intents
+        meant = {self._service.kind(slot) for slot in self._service.intent(request.kind).slots}
+        for kind, others in self._service.mentions(_without(sentence, its), self._kinds).items():
+            if others and not (loose and kind.choices and kind not in meant):
+                return False
         return not intents or request.kind in intents
 
     def _values(self, goal: Goal) -> dict[ValueKind, list[Any]]:
