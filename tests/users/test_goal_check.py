@@ -225,6 +225,26 @@ def test_a_day_and_a_time_may_be_spelt_in_any_way() -> None:
         assert talk.problem(f"I want to move appointment V-90391 to {said}.") is not None
 
 
+def test_what_is_asked_for_is_not_answered_with_another_ones_value() -> None:
+    talk = service_check(
+        "bank-generated",
+        {"name": "Vera Okoro", "date_of_birth": "1956-01-06", "passcode": "366111"},
+        request("move_money", {"source": "checking", "target": "joint", "amount": 400}),
+        "You want to move $400 from your checking account to your joint account.",
+        "Hi! How can I help you today?",
+    )
+    assert talk.problem("I want to move $400 from my checking account to my joint account.") is None
+    assert talk.problem("I want to move $400 from my joint account to my checking account.") is not None
+    talk.said("I want to move $400 between my accounts.")
+    talk.hears("Which account should it come from?")
+    assert talk.problem("The checking account.") is None
+    assert talk.problem("The checking account. Into the joint account.") is None
+    talk.said("The checking account.")
+    talk.hears("To which account should it go?")
+    assert talk.problem("The joint account.") is None
+    assert "belongs to another" in (talk.problem("The checking account.") or "")
+
+
 def test_what_a_tool_asks_for_after_a_yes_is_answered() -> None:
     talk = check(request("exchange", SWAP, fallback=SWAP | {"option": "wool"}))
     talk.said("Please exchange the pillow from order #W4165503 for a cotton one, pay with credit card.")

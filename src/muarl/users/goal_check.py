@@ -45,6 +45,8 @@ class _Request:
         self.asks: bool = request["answer"] is not None
         self.presses: bool = bool(request.get("presses"))
         self.told = self.settled = False
+        self.given = set[str]()
+        """The slots whose values the user has said."""
 
     def change(self, goal: Goal) -> None:
         """Ask for something else, or for nothing any more."""
@@ -148,6 +150,9 @@ class GoalCheck:
         for sentence in _SENTENCE.split(words):
             if not self._true(sentence, idle=bool(wishes) and sentence.strip() not in wishes):
                 return f"says what is no part of one wish: {sentence.strip()}"
+        spoken = [part for part in parts if part[0]] or parts  # the rest is idle talk
+        if mixed := next((part for intent, part in spoken if self._mixes_up(intent, part)), None):
+            return f"says of one thing what belongs to another: {mixed.strip()}"
         return self._wrong_answer(words, ends) or (self._open_at_the_end() if ends else None)
 
     def _strange(self, words: str) -> str | None:
@@ -200,6 +205,26 @@ class GoalCheck:
             if others and not (loose and kind.choices and kind not in meant):
                 return False
         return not intents or request.kind in intents
+
+    def _mixes_up(self, intent: str, part: str) -> bool:
+        """Whether a part of a message gives a slot the value of another one, such as the account that money comes from
+        as the one that it goes to. ``intent``: which request it brings up, or empty."""
+        rest = self._but_identity(part)
+        versions = [(request, goal) for request, goal in self._versions() if intent in ("", request.kind)]
+        return bool(versions) and all(
+            any(
+                name in goal and normal(value) != normal(goal[name])
+                for name, value in self._read(rest, request).items()
+            )
+            for request, goal in versions
+        )
+
+    def _read(self, text: str, request: _Request) -> dict[str, Any]:
+        """What a text says for the slots of a request, as an expert reads it who has asked for one of them."""
+        asked = self._asked(request)
+        asked = [name for name in asked if name not in request.given] or asked
+        slots = [slot.name for slot in self._service.intent(request.kind).slots]
+        return reading.read_slots(self._service, text, slots, waiting=asked[0] if len(asked) == 1 else "")
 
     def _values(self, goal: Goal) -> dict[ValueKind, list[Any]]:
         """The values of a request that its user can say, by kind."""
@@ -292,6 +317,10 @@ class GoalCheck:
     def said(self, text: str) -> None:
         """Take note of the reply that was given."""
         word, due = self._due
+        rest = self._but_identity(text)
+        for request, goal in self._versions():
+            read = self._read(rest, request)
+            request.given |= {name.removeprefix("described ") for name, v in read.items() if v == goal.get(name)}
         for sentence in _SENTENCE.split(text):
             self._tell(sentence)
         for name in [n for n, v in self._wrong.items() if str(v) in text]:
