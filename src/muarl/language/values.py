@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -252,6 +252,14 @@ def unquoted(text: str) -> str:
 def blanked(text: str) -> str:
     """A text with blanks for what stands between quotation marks."""
     return QUOTED.sub(lambda m: " " * len(m[0]), text)
+
+
+def without(text: str, mentions: Iterable[Mention]) -> str:
+    """A text with blanks for these mentions, so that all others stand where they stood."""
+    letters = list(text)
+    for mention in mentions:
+        letters[mention.start : mention.end] = " " * (mention.end - mention.start)
+    return "".join(letters)
 
 
 _FULL_NAME = re.compile(rf"\s*({_PERSON}(?: {_PERSON}){{1,2}})(?=[,.;:!]|\s*$)")

@@ -7,7 +7,7 @@ and values are read as rule-based users read them (domains/kit/reading.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from muarl.domains.agenda import AgendaRequest, Goal, agenda_of
@@ -16,21 +16,12 @@ from muarl.domains.kit.service import Service
 from muarl.domains.tasks import Task
 from muarl.language.acts import hear
 from muarl.language.consent import drops_request, is_affirmative
-from muarl.language.values import Mention, ValueKind, normal, unquoted
+from muarl.language.values import ValueKind, normal, unquoted, without
 from muarl.types.chat import STOP_WORDS
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _DIGITS = re.compile(r"\d+")
 LOOSE = "number"
 """The kind of value that greetings are full of ("I've only got two minutes")."""
-
-
-def _without(text: str, mentions: Iterable[Mention]) -> str:
-    """A text with blanks for these mentions."""
-    letters = list(text)
-    for m in mentions:
-        letters[m.start : m.end] = " " * (m.end - m.start)
-    return "".join(letters)
 
 
 class _Request:
@@ -43,7 +34,7 @@ class _Request:
         self.then: Goal | None = request["then"]
         self.fallback: Goal | None = request["fallback"]
         self.asks: bool = request["answer"] is not None
-        self.presses: bool = bool(request.get("presses"))
+        self.presses: list[str] = request.get("presses", [])
         self.told = self.settled = False
         self.given = set[str]()
         """The slots whose values the user has said."""
@@ -146,8 +137,8 @@ class GoalCheck:
         if strange := self._strange(words):
             return f"says {strange}, which is not in its scenario"
         parts = reading.parts(self._service, words)
-        wishes = {_SENTENCE.split(part, maxsplit=1)[0].strip() for intent, part in parts if intent}
-        for sentence in _SENTENCE.split(words):
+        wishes = {reading.SENTENCE.split(part, maxsplit=1)[0].strip() for intent, part in parts if intent}
+        for sentence in reading.SENTENCE.split(words):
             if not self._true(sentence, idle=bool(wishes) and sentence.strip() not in wishes):
                 return f"says what is no part of one wish: {sentence.strip()}"
         spoken = [part for part in parts if part[0]] or parts  # the rest is idle talk
@@ -160,7 +151,7 @@ class GoalCheck:
         if all(d in self._digits for d in _DIGITS.findall(words)):
             return None
         known = [m for ms in self._service.mentions(words, self._kinds).values() for m in ms]
-        rest = _without(words, [m for m in known if normal(m.value) in self._told])
+        rest = without(words, [m for m in known if normal(m.value) in self._told])
         return next((d for d in _DIGITS.findall(rest) if d not in self._digits), None)
 
     def _true(self, sentence: str, idle: bool) -> bool:
@@ -180,7 +171,7 @@ class GoalCheck:
         for name, kind in self._facts.items():
             own[kind] += [normal(value) for value in (self._identity.get(name), self._wrong.get(name))]
         mentions = self._service.mentions(sentence, kinds)
-        return _without(sentence, [m for kind, ms in mentions.items() for m in ms if normal(m.value) in own[kind]])
+        return without(sentence, [m for kind, ms in mentions.items() for m in ms if normal(m.value) in own[kind]])
 
     def _versions(self) -> Iterator[tuple[_Request, Goal]]:
         """The requests that are open or are asked about, each as it is or as it becomes by this reply."""
@@ -201,7 +192,7 @@ class GoalCheck:
         intents = self._service.intents_in(sentence)
         loose = idle or bool(its) or request.kind in intents
         meant = {self._service.kind(slot) for slot in self._service.intent(request.kind).slots}
-        for kind, others in self._service.mentions(_without(sentence, its), self._kinds).items():
+        for kind, others in self._service.mentions(without(sentence, its), self._kinds).items():
             if others and not (loose and kind.choices and kind not in meant):
                 return False
         return not intents or request.kind in intents
@@ -244,8 +235,7 @@ class GoalCheck:
         if ends and word and self._ends_too_early():
             return "ends with a wish open"
         if word == "yes":
-            pressed = due is not None and due.presses and reading.speaks_of_approval(self._text)
-            return None if yes or pressed else "does not agree to what it wants"
+            return None if yes or (due is not None and self._presses(words, due)) else "does not agree to what it wants"
         if word == "no":
             return "agrees to what it does not want" if yes else None
         if word in ("change", "other") and due is not None:
@@ -258,6 +248,10 @@ class GoalCheck:
         if drops and not ("refuse" in self._acts or "unavailable" in self._acts or self._again):
             return "drops a wish that stands"
         return self._no_answer(words)
+
+    def _presses(self, words: str, due: _Request) -> bool:
+        """Whether a reply presses an agent that speaks of approval, in words of its scenario, before it agrees."""
+        return reading.speaks_of_approval(self._text) and any(pressing in words for pressing in due.presses)
 
     def _ends_too_early(self) -> bool:
         """Whether the answer that is due must not be the last word."""
@@ -320,8 +314,9 @@ class GoalCheck:
         rest = self._but_identity(text)
         for request, goal in self._versions():
             read = self._read(rest, request)
-            request.given |= {name.removeprefix("described ") for name, v in read.items() if v == goal.get(name)}
-        for sentence in _SENTENCE.split(text):
+            true = [name for name, value in read.items() if normal(value) == normal(goal.get(name))]
+            request.given |= {name.removeprefix("described ") for name in true}
+        for sentence in reading.SENTENCE.split(text):
             self._tell(sentence)
         for name in [n for n, v in self._wrong.items() if str(v) in text]:
             del self._wrong[name]  # a mistake is made once

@@ -80,7 +80,8 @@ def says_nothing(text: str) -> bool:
     return _STAGE_DIRECTION.fullmatch(text.strip()) is not None
 
 
-_PART = re.compile(r"(?<=[.!?])\s+")
+SENTENCE = re.compile(r"(?<=[.!?])\s+")
+"""Where one sentence of a user's ends and the next begins."""
 _OPENS = re.compile(
     r"\bi(?:'d| would)? (?:also )?(?:want|need|wanted|must|have|like|love|believe|think|guess|could)\b"
     r"|\bi was (?:trying|wondering)\b"
@@ -152,7 +153,7 @@ def parts(service: Service, text: str, *, idle: bool = True) -> list[tuple[str, 
     that intents have.
     """
     cuts: list[tuple[str, str]] = [("", "")]
-    sentences = _PART.split(text)
+    sentences = SENTENCE.split(text)
     idle = idle and not any(_wishes(service, sentence) for sentence in sentences[1:])
     for sentence in sentences:
         heard = service.intents_in(sentence)

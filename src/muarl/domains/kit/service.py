@@ -25,7 +25,7 @@ from muarl.domains.kit.records import PLACE
 from muarl.domains.policy_numbers import numbers_of
 from muarl.domains.scripted_expert import TRANSFER
 from muarl.domains.tooling import Kind, tool_kinds
-from muarl.language.values import Mention, ValueKind, blanked, built_in, unquoted
+from muarl.language.values import Mention, ValueKind, blanked, built_in, unquoted, without
 
 MOST_WORDS = 0.6
 """How much of a clause must stand in a sentence that brings it up."""
@@ -350,8 +350,8 @@ class Service:
             text = blanked(text)
         for kind in sorted(mentions, key=lambda kind: kind.rank):
             mentions[kind] = kind.find(text)
-            for mention in mentions[kind]:
-                text = f"{text[: mention.start]}{' ' * (mention.end - mention.start)}{text[mention.end :]}"
+            if mentions[kind]:
+                text = without(text, mentions[kind])
         return mentions
 
     def say(self, slot: str, value: Any, rng: Any = None) -> str:
