@@ -129,10 +129,11 @@ def refuse_user_tools(name: str, domain: Domain) -> None:
     """ConfigError where users have tools of their own, which a user model in this process cannot call: it would never
     do what an agent asks of it, and no such task could be done. ``name``: of the environment."""
     if tools := domain.tool_specs("user"):
+        some = ", ".join(tool.name for tool in tools[:3])
         raise ConfigError(
-            f"users of {name} have tools of their own ({', '.join(tool.name for tool in tools[:3])}, ...), and a "
-            "user model in this process (sft-user, train-user, user.kind=sampled) calls none: choose another "
-            "environment, or users of the kind agenda or llm"
+            f"domain.name: users of {name} have tools of their own ({some}, ...), and a user model in this process "
+            "(sft-user, train-user, user.kind=sampled) calls none: choose another environment, or users of the kind "
+            "agenda or llm"
         )
 
 
