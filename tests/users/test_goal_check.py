@@ -16,6 +16,8 @@ from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.environments.play import play_tasks
 from muarl.environments.registry import find
+from muarl.types.chat import GREETING
+from muarl.types.episode import Episode
 from muarl.users.agenda_service import ServiceAgendaUser
 from muarl.users.goal_check import GoalCheck
 from muarl_worlds.tau.retail.intents import SERVICE
@@ -142,6 +144,8 @@ def test_a_mistake_about_oneself_is_made_once() -> None:
     assert talk.problem("I am Jana Mori, 74462.") is None
 
 
+MISUNDERSTOOD = ("bank-generated", "insurance-generated")
+"""Where agents with errors often take one request for another, so that users say the same again."""
 FAITHFUL = [
     f"{name}-generated"
     for name in ("retail", "airline", "bank", "clinic", "expenses", "food-delivery", "hotel", "insurance")
@@ -153,20 +157,28 @@ def drawn(name: str) -> Sequence[Task]:
     return find(name).make_tasks("test", 72, size="tiny", seed=3)
 
 
+@cache
+def played(name: str, errors: float) -> Sequence[Episode]:
+    """Conversations of rule-based users with an expert that has errors."""
+    environment = find(name)
+    profile = ErrorProfile(**dict.fromkeys(ErrorProfile.__dataclass_fields__, errors))
+    agent = ExpertAgent(profile, make=environment.expert)
+    return asyncio.run(play_tasks(environment, agent, drawn(name), size="tiny"))
+
+
+def check_of(task: Task, name: str) -> GoalCheck:
+    user = find(name).needed_user()(task, seed=0)
+    assert isinstance(user, ServiceAgendaUser)
+    return GoalCheck(task, user.service)
+
+
 @pytest.mark.parametrize("errors", [0.0, 0.4])
 @pytest.mark.parametrize("name", FAITHFUL)
 def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: float) -> None:
-    environment = find(name)
-    tasks = drawn(name)
-    profile = ErrorProfile(**dict.fromkeys(ErrorProfile.__dataclass_fields__, errors))
-    agent = ExpertAgent(profile, make=environment.expert)
-    played = asyncio.run(play_tasks(environment, agent, tasks, size="tiny"))
-    known = {t.id: t for t in tasks}
+    known = {t.id: t for t in drawn(name)}
     refused, count = [], 0
-    for episode in played:
-        user = environment.needed_user()(known[episode.task_id], seed=0)
-        assert isinstance(user, ServiceAgendaUser)
-        talk = GoalCheck(known[episode.task_id], user.service)
+    for episode in played(name, errors):
+        talk = check_of(known[episode.task_id], name)
         for message in episode.messages:
             text = message.content or ""
             if message.role == "assistant" and text:
@@ -177,7 +189,25 @@ def test_what_a_faithful_user_says_is_hardly_ever_refused(name: str, errors: flo
                 refused += [] if problem is None else [(episode.task_id, text, problem)]
                 talk.said(text)
     assert count > 100
-    assert len(refused) <= count // (33 if errors else 100), refused  # some agents talk at cross purposes
+    assert len(refused) <= count // (33 if errors and name in MISUNDERSTOOD else 100), refused
+
+
+@pytest.mark.parametrize("name", FAITHFUL)
+def test_what_the_user_of_another_task_says_is_refused(name: str) -> None:
+    """Where it has a number, which is hardly ever one of this task's."""
+    known = {t.id: t for t in drawn(name)}
+    episodes = played(name, 0.0)
+    accepted, count = [], 0
+    for episode, other in zip(episodes, [*episodes[1:], episodes[0]], strict=True):
+        talk = check_of(known[episode.task_id], name)
+        talk.hears(GREETING)
+        for message in other.messages:
+            text = message.content or ""
+            if message.role == "user" and any(letter.isdigit() for letter in text):
+                count += 1
+                accepted += [text] if talk.problem(text) is None else []
+    assert count > 50
+    assert len(accepted) <= count // 25, accepted
 
 
 def service_check(name: str, identity: dict[str, str], wish: dict[str, Any], scenario: str, hears: str) -> GoalCheck:
