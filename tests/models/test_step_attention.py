@@ -74,6 +74,28 @@ def test_a_prefill_writes_the_same_whichever_slots_it_reads() -> None:
         assert neighbours.abs().sum() > 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("slots", [[1, 2, 3], [4, 0, 2]], ids=["neighbours", "gathered"])
+def test_a_prefill_of_whole_prompts_writes_the_same_with_causal_attention_as_with_masks(
+    slots: list[int], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wide model's prompts of which nothing is cached need no mask; those that go on do."""
+    drawn = torch.Generator().manual_seed(0)
+    tokens = [torch.randint(3, 40, (count,), generator=drawn) for count in (9, 2, 5)]
+    written = []
+    for wide in (1, 1 << 20):
+        monkeypatch.setattr(cached_attention, "WIDE", wide)
+        cached = path_of(tiny()).cached(slots=5, positions=32, device=torch.device("cpu"), dtype=dtype)
+        assert isinstance(cached, CachedDecoder) and cached.weights.in_blocks == (wide == 1)
+        for starts in ([0, 0, 0], [9, 2, 5]):
+            cached.prefill(tokens, torch.tensor(slots), torch.tensor(starts), span=20)
+        held = [store[slots, :, :20].float() for store in (*cached.cache.keys, *cached.cache.values)]
+        written.append([store[row, :, : 2 * len(ids)] for store in held for row, ids in enumerate(tokens)])
+    for causal, masked in zip(*written, strict=True):
+        assert masked.abs().sum() > 0
+        torch.testing.assert_close(causal, masked, atol=1e-5 if dtype == torch.float32 else 0.05, rtol=1e-2)
+
+
 @pytest.mark.parametrize("wide", [1, 1 << 20], ids=["in blocks", "together"])
 def test_an_engine_samples_the_model_s_own_distribution_either_way(wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_attention, "WIDE", wide)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from muarl.models import cached_attention, fused, fused_cache
+from muarl.models.attention import causal
 from muarl.models.cached_attention import spans_of, untouched_zeros
 from muarl.models.decoder import Shape, rotate
 from muarl.models.experts import mixture
@@ -232,7 +233,8 @@ def prefill(
     x = F.embedding(torch.cat(list(tokens)).to(device), weights.embedding)
     cos, sin = weights.cos.index_select(0, position), weights.sin.index_select(0, position)
     places = cache.places(slots[row], position)
-    spans = spans_of(starts, lengths, longest, span)
+    fresh = weights.in_blocks and not starts.any()  # nothing is cached before: causal attention, which needs no mask
+    spans = [] if fresh else spans_of(starts, lengths, longest, span)
     mask = spans[0].mask(groups, x.dtype) if len(spans) == 1 else None
     last = shape.layers - 1
     split = shape.heads * dim, (shape.heads + kv) * dim
@@ -248,11 +250,14 @@ def prefill(
         query = heads[:, : shape.heads].reshape(-1, shape.heads * dim)
         if not dense:
             query = query.new_zeros(n * longest, query.shape[1]).index_copy_(0, packed, query)
-        # Query heads of one key/value head become more query rows: grouped attention without repeating keys.
-        query = query.view(n, longest, kv, groups, dim)
-        stores = (store[number][:, :, :span] for store in (cache.keys, cache.values))
+        stores = (store[number][:, :, : longest if fresh else span] for store in (cache.keys, cache.values))
         keys, values = (s.index_select(0, slots) if neighbours is None else s[neighbours] for s in stores)
         pieces = []
+        if fresh:
+            asked = query.view(n, longest, shape.heads, dim).transpose(1, 2)
+            pieces.append(causal(asked, keys, values, 1.0).transpose(1, 2))
+        # Query heads of one key/value head become more query rows: grouped attention without repeating keys.
+        query = query.view(n, longest, kv, groups, dim)
         for part in spans:
             asked = query[:, part.first : part.end].permute(0, 2, 3, 1, 4).reshape(n, kv, -1, dim)
             seen = part.mask(groups, x.dtype) if mask is None else mask
