@@ -20,7 +20,7 @@ from muarl.learning.checkpoints import load_policy
 from muarl.recipes.user_fidelity import pooled, report
 from muarl.recipes.user_model import user_samples
 from muarl.types.chat import GREETING, Message, ToolCall
-from muarl.types.episode import Episode, StopReason, Turn, read_episodes
+from muarl.types.episode import Episode, StopReason, Turn, read_episodes, write_episodes
 from muarl.users.sampled import SampledUserFactory, from_the_users_chair
 
 Muarl = Callable[..., Any]
@@ -66,6 +66,19 @@ def test_users_with_tools_are_left_out(chat: Qwen3Format) -> None:
     acted = Message("user", None, (ToolCall("u", "toggle", {}, "user"),))
     with pytest.raises(DataError, match="only speaks"):
         user_samples([(SCENARIO, episode(*TALK[:2], acted))], chat)
+
+
+def test_how_many_conversations_are_left_out_is_said(muarl: Muarl, tmp_path: Path) -> None:
+    acted = Message("user", None, (ToolCall("u", "toggle", {}, "user"),))
+    talks = [episode(*TALK), episode(*TALK[:2], acted), episode(*TALK)]
+    for talk in talks:
+        talk.tags["user_scenario"] = SCENARIO
+    write_episodes(tmp_path / "talks.jsonl", talks)
+    few = ("rollout.max_turns=30", "sft.steps=1", "sft.batch=2", "eval.tasks=1", "model.max_context=400")
+    result = muarl("sft-user", "--name", "who", f"sft.demonstrations_file={tmp_path / 'talks.jsonl'}", *few)
+    assert result.exit_code == 0, result.output
+    assert "1 of 3 conversations are left out: their users call tools" in result.output.replace("\n", " ")
+    assert json.loads((tmp_path / "runs" / "who" / "summary.json").read_text())["conversations"] == 2
 
 
 @pytest.mark.parametrize("command", [("sft-user",), ("sft-user", "--measure", "base")])
@@ -174,8 +187,6 @@ def test_a_user_model_must_be_named(muarl: Muarl) -> None:
 
 
 def test_episodes_that_do_not_tell_their_scenario_cannot_teach_a_user(muarl: Muarl, tmp_path: Path) -> None:
-    from muarl.types.episode import write_episodes
-
     write_episodes(tmp_path / "e.jsonl", [episode(*TALK)])
     result = muarl("sft-user", f"sft.demonstrations_file={tmp_path / 'e.jsonl'}")
     assert result.exit_code == 2
