@@ -20,6 +20,7 @@ from muarl.config.load import load_config
 from muarl.config.parts import PlannedRun
 from muarl.config.sections import RunConfig
 from muarl.planning.assumptions import GPUS, Assumptions, assume
+from muarl.planning.memory import cache_per_token
 from muarl.planning.models import PUBLISHED
 from muarl.planning.nearest import nearest
 from muarl.planning.plan import make_plan
@@ -51,6 +52,21 @@ def test_the_quickstart_is_planned_for_this_machine() -> None:
     assert 380 << 20 < place["parts"]["process"] < 400 << 20, "Python, torch and a small tokenizer"
     (on_gpus,) = make_plan(run_of("quickstart"), PUBLISHED["Qwen/Qwen3-0.6B"], Assumptions()).places
     assert "process" not in on_gpus.parts, "which takes no memory of a GPU"
+
+
+def test_a_user_model_in_the_same_process_is_planned_for() -> None:
+    users = ("user.kind=sampled", "user.checkpoint=base", "user.max_context=512", "engine.dtype=bfloat16")
+    rules, one, two = (
+        planned_json("quickstart", "rollout.concurrency=300", *more)["places"][0]
+        for more in (users[3:], (*users, "engine.processes=1"), (*users, "engine.processes=2"))
+    )
+    parts, shape = one["parts"], model_shape("base")
+    assert parts["user model's cache"] == 256 * 512 * cache_per_token(shape, 2), "no more than 256 conversations"
+    assert 6 * shape.parameters < parts["user model's weights"] < 6.2 * shape.parameters, "as loaded, and the engine's"
+    few = planned_json("quickstart", "rollout.concurrency=3", *users, "engine.processes=1")["places"][0]["parts"]
+    assert few["user model's cache"] == 3 * 512 * cache_per_token(shape, 2), "as many as are played at once"
+    assert two["parts"]["user model's cache"] == 2 * parts["user model's cache"], "each process has one"
+    assert not any("user" in name for name in rules["parts"])
 
 
 def test_a_model_that_thinks_takes_longer() -> None:

@@ -79,6 +79,7 @@ def test_on_a_cluster_each_process_has_its_own_gpus() -> None:
         (("cluster.sampler_gpus=1", "engine.tensor_parallel=2"), "tensor_parallel is 2"),
         (("cluster.learner_gpus=2",), "works on one GPU"),
         (("cluster.sampler_gpus=1", "engine.max_sequences=4"), "the others wait"),
+        (("cluster.sampler_gpus=1", "user.kind=sampled", "user.checkpoint=base"), "which is not planned for"),
     ],
 )
 def test_what_does_not_go_together_is_noted(overrides: tuple[str, ...], words: str) -> None:

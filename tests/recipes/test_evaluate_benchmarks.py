@@ -152,6 +152,7 @@ def test_an_agent_alone(evaluate: Callable[..., Any], server: FakeOpenAI, name: 
 )  # fmt: skip
 def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split: str, floor: float) -> None:
     from muarl.config.load import load_config
+    from muarl.config.parts import Compute
     from muarl.observe.progress import Progress
     from muarl.recipes.evaluate import baseline_scores
     from muarl.runs.roles import Cast
@@ -161,7 +162,7 @@ def test_what_doing_nothing_earns(evaluate: Callable[..., Any], name: str, split
     places, ev = places_of(config, measuring=True), config.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed)
     with Progress() as progress:
-        overall, by_domain = baseline_scores(Cast.of(config), 4, places, tasks, progress)
+        overall, by_domain = baseline_scores(Cast.of(config), Compute.of(config), places, tasks, progress)
     assert overall["do_nothing"] == pytest.approx(floor) and set(overall) == {"do_nothing", "do_nothing_completion"}
     assert by_domain == {name: overall}
 

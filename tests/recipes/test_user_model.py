@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from muarl.accounts.intervals import wilson
 from muarl.backends.checkpoint_names import checkpoint_folder
+from muarl.backends.users import make_users, sampled_users
 from muarl.basics.errors import DataError
 from muarl.chat_formats.qwen3 import Qwen3Format
+from muarl.config.load import load_config
+from muarl.config.parts import Compute
 from muarl.domains.tasks import Task
+from muarl.environments.configure import places_of
 from muarl.inference.base import Completion, SamplingParams
+from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoints import load_policy
 from muarl.recipes.user_fidelity import pooled, report
 from muarl.recipes.user_model import user_samples
@@ -154,6 +160,17 @@ def test_a_user_model_is_trained_measured_and_trained_against(muarl: Muarl, tmp_
     assert [len(talk) for talk in talks.values()] == [3, 3]
     assert {e.task_id for e in talks[3]}.isdisjoint(e.task_id for e in talks[4])
     assert "| 4 | 3 |" in (measured / "report.md").read_text()
+
+
+def test_a_user_model_holds_as_many_conversations_as_are_played_in_the_engines_number_format(base_run: Path) -> None:
+    given = ["user.kind=sampled", f"user.checkpoint={base_run}", "rollout.concurrency=3", "engine.dtype=bfloat16"]
+    config = load_config("quickstart", given)
+    places = places_of(config)
+    users = make_users(config.user, places, Compute.of(config)).same
+    assert isinstance(users, SampledUserFactory) and isinstance(users.sampler, TorchEngine)
+    assert users.sampler.max_slots == 3 and users.sampler._cached.weights.dtype == torch.bfloat16
+    alone = sampled_users(config.user)
+    assert isinstance(alone.sampler, TorchEngine) and alone.sampler._cached.weights.dtype == torch.float32
 
 
 def test_what_is_measured_is_not_trained(muarl: Muarl) -> None:

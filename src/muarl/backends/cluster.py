@@ -72,7 +72,7 @@ def build_runner(
     places = places_of(config)
     tokenizer = load_tokenizer(checkpoint_folder(config.model.checkpoint))
     agent = SampledAgent(sampler, model_format(tokenizer, config.model), sampling)
-    return Player.of(places, agent, make_users(config.user, places)).play
+    return Player.of(places, agent, make_users(config.user, places, Compute.of(config))).play
 
 
 def build_learner(values: Values, settings: LearnerConfig, rank: int, world: int, address: str) -> Learner:

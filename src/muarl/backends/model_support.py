@@ -9,6 +9,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.untrusted import read_json_object
 from muarl.config.scale import EngineConfig
+from muarl.config.section import UserConfig
 from muarl.learning.checkpoint_folders import check_kind
 from muarl.planning.models import ModelShape, published, shape_from_config
 
@@ -31,6 +32,12 @@ def model_shape(spec: str) -> ModelShape:
     if shape is None:
         raise CheckpointError(f"{spec}: neither a checkpoint on this machine nor the name of a published model")
     return shape
+
+
+def user_model_shape(user: UserConfig) -> ModelShape | None:
+    """The sizes of the model that plays the user in this process; None if none does. CheckpointError if it is not on
+    this machine."""
+    return model_shape(user.checkpoint) if user.kind == "sampled" and user.checkpoint is not None else None
 
 
 def check_present(spec: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from muarl.backends.hardware import Machines, free_memory
-from muarl.backends.model_support import model_shape
+from muarl.backends.model_support import model_shape, user_model_shape
 from muarl.basics.errors import DataError
 from muarl.config.parts import Compute, PlannedRun
 from muarl.config.sections import RunConfig
@@ -42,7 +42,7 @@ def planner(
     run: PlannedRun, assumptions: Assumptions, prompt: PromptTokens, *, seen: Machines | None = None
 ) -> Callable[[PlannedRun], ResourcePlan]:
     """Who makes plans of a run and of others like it, all with the same model, machines and prompts."""
-    shape = model_shape(run.model.checkpoint)
+    shape, user = model_shape(run.model.checkpoint), user_model_shape(run.user)
     machine = None
     if run.in_one_process and seen is None and not assumptions.replaced and run.model.device in ("auto", "cpu"):
         machine = free_memory()
@@ -51,7 +51,7 @@ def planner(
         assumed = assumed.unless_replaced(prompt_tokens=prompt())
     models = starts_with_models(run.sft, run.coldstart)
     imagined = imagined_share(run.coldstart.scenarios) if models else 1.0
-    return lambda other: make_plan(other, shape, assumed, machine=machine, imagined=imagined)
+    return lambda other: make_plan(other, shape, assumed, user=user, machine=machine, imagined=imagined)
 
 
 def imagined_share(scenarios: Sequence[str]) -> float:

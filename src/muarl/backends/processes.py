@@ -178,7 +178,7 @@ class PolicyPlayers:
         if key not in self._users:
             config = self._config.user if section == "user" else self._config.eval_user
             config = config if level is None else config.at(level)
-            self._users[key] = make_users(config, self._places_of(measuring))
+            self._users[key] = make_users(config, self._places_of(measuring), self._compute)
         return self._users[key]
 
     async def aclose(self) -> None:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import make_endpoint
 from muarl.basics.errors import ConfigError
+from muarl.config.parts import Compute
 from muarl.config.section import UserConfig
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
+from muarl.planning.setup import user_slots
 from muarl.users.base import UserFactory
 from muarl.users.strata.panel import Strata, UserKind
 from muarl.users.traits.levels import TRAITS, TraitRanges
@@ -24,19 +26,15 @@ if TYPE_CHECKING:  # torch and transformers take seconds to import, and not ever
     from muarl.users.sampled import MakeCheck, SampledUserFactory
 
 
-USER_SLOTS = 256
-"""Conversations that a user model holds at once."""
-
-
-def make_users(config: UserConfig, places: Places) -> ByPlace[UserFactory]:
+def make_users(config: UserConfig, places: Places, compute: Compute | None = None) -> ByPlace[UserFactory]:
     """The simulated users of one section of the configuration, with the tools that users have in each place. The model
     that plays them, if there is one, is one for all places.
 
     A benchmark's own users, where it has some, are made whatever the section says, but for the model that plays them,
-    their guard and their ``delay``.
+    their guard and their ``delay``. ``compute``: of the run; see ``sampled_users``.
     """
     client = None if config.endpoint is None else cache(partial(make_endpoint, config.endpoint))
-    sampled = cache(partial(sampled_users, config))
+    sampled = cache(partial(sampled_users, config, compute=compute))
 
     def made(place: Place) -> UserFactory:
         return _slowed(config, _guarded(config, _users(config, place, client, sampled), place))
@@ -155,10 +153,16 @@ def goal_checks(place: Place) -> MakeCheck:
 
 
 def sampled_users(
-    config: UserConfig, policy: Policy | None = None, *, max_context: int | None = None
+    config: UserConfig,
+    policy: Policy | None = None,
+    *,
+    compute: Compute | None = None,
+    max_context: int | None = None,
 ) -> SampledUserFactory:
-    """Users of a model in this process: ``checkpoint``'s, or the one given. ``max_context``: tokens of a conversation,
-    if not as many as the section says. CheckpointError if the model cannot be loaded."""
+    """Users of a model in this process: ``checkpoint``'s, or the one given. ``compute``: of the run, whose engine's
+    number format (``engine.dtype``) is the users' too, and who hold as many conversations as it plays at once; None:
+    float32, and up to ``USER_SLOTS``. ``max_context``: tokens of a conversation, if not as many as the section says.
+    CheckpointError if the model cannot be loaded."""
     import torch
 
     from muarl.chat_formats.choice import chat_format
@@ -172,7 +176,16 @@ def sampled_users(
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         policy = load_policy(folder, dtype=torch.float32, device=device)
     longest = config.max_context if max_context is None else max_context
-    engine = TorchEngine(policy.model, max_slots=USER_SLOTS, max_context=longest, seed=config.seed)
+    on_gpu = policy.model.device.type == "cuda"
+    kind = "float32" if compute is None else compute.engine.computes_in(compute.model.held, on_gpu=on_gpu)
+    engine = TorchEngine(
+        policy.model,
+        max_slots=user_slots(compute),
+        max_context=longest,
+        dtype=getattr(torch, kind),
+        seed=config.seed,
+        steps="auto" if compute is None else compute.engine.compile,
+    )
     return SampledUserFactory(
         engine,
         chat_format(policy.tokenizer),

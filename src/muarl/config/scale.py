@@ -36,8 +36,8 @@ class EngineConfig(Section):
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
-        description="Number format of generation. `auto`: bfloat16 on a GPU, elsewhere `model.dtype`. "
-        "Log-probabilities are float32.",
+        description="Number format of generation, also of a user model in the same process (`user.kind=sampled`). "
+        "`auto`: bfloat16 on a GPU, elsewhere `model.dtype`. Log-probabilities are float32.",
     )
     compile: Literal["auto", "none", "compile", "cuda-graphs"] = Field(
         "auto",

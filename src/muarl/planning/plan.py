@@ -13,7 +13,7 @@ from muarl.planning import memory, speed
 from muarl.planning.assumptions import THOUGHTS, Assumptions
 from muarl.planning.memory import Parts
 from muarl.planning.models import ModelShape
-from muarl.planning.setup import Deployment, deployment, notes, served_here
+from muarl.planning.setup import Deployment, deployment, notes, served_here, user_slots
 from muarl.planning.weight_transport import WeightTransport, weight_transport
 
 GIB = 1 << 30
@@ -147,11 +147,13 @@ def make_plan(
     shape: ModelShape,
     assumptions: Assumptions,
     *,
+    user: ModelShape | None = None,
     machine: int | None = None,
     imagined: float = 1.0,
 ) -> ResourcePlan:
     """The plan of a run of reinforcement learning with a model of this shape.
 
+    ``user``: sizes of the model that plays the user in the same process, if one does (``user.kind=sampled``).
     ``machine``: bytes of memory on this machine, for a run in one process on a CPU; None: the assumed GPUs.
     ``imagined``: share of a cold start's conversations whose tools a model can play, rather than a server or a world.
     """
@@ -167,6 +169,9 @@ def make_plan(
     grown = max(tokens - a.prompt_tokens, 1.0)
     device = machine if machine is not None else a.budget
     places = _places(shape, chosen, device, a)
+    if user is not None and not chosen.clustered:
+        first, *others = places
+        places = (replace(first, parts=first.parts | user_model_memory(run, user, chosen)), *others)
     episodes = run.rl.tasks_per_step * run.rl.group_size
     shared = speed.shared_prefix(
         a.prompt_tokens, grown, episodes, float(run.learner.pack_tokens), chosen.learner.shards
@@ -236,6 +241,14 @@ def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) 
         )
     together = _together(learner, server, "workspace", chosen.sleeps)
     return (ProcessMemory("learner and sampler", chosen.gpus, together, device),)
+
+
+def user_model_memory(run: PlannedRun, shape: ModelShape, chosen: Deployment) -> Parts:
+    """Bytes of a user model of this shape beside the learner (backends/users.py:sampled_users): as it was loaded, in
+    float32, and its engine; in each of the processes that play."""
+    engine = memory.torch_engine_memory(shape, user_slots(run), run.user.max_context, chosen.engine_bytes)
+    parts = engine | {"weights": engine["weights"] + 4 * shape.parameters}
+    return {f"user model's {name}": size * chosen.processes for name, size in parts.items()}
 
 
 def _together(learner: Parts, sampler: Parts, stays: str, sleeps: bool) -> Parts:

@@ -17,6 +17,8 @@ from muarl.planning.models import PROJECTIONS, ModelShape
 from muarl.planning.speed import ServingSetup
 
 BYTES = {"float32": 4, "bfloat16": 2}
+USER_SLOTS = 256
+"""Conversations that a user model in this process holds at most."""
 AHEAD = {"synchronous": 1.0, "one_step_off": 2.0}
 
 
@@ -118,6 +120,11 @@ def deployment(compute: Compute, stage: RlConfig | SftConfig, shape: ModelShape,
     )
 
 
+def user_slots(compute: Compute | None) -> int:
+    """Conversations that a user model in this process holds: as many as are played at once, up to ``USER_SLOTS``."""
+    return USER_SLOTS if compute is None else min(USER_SLOTS, compute.rollout.concurrency)
+
+
 def served_here(user: UserConfig) -> bool:
     """Whether a model on this machine plays the user."""
     address = user.endpoint.base_url if user.kind == "llm" and user.endpoint is not None else None
@@ -139,6 +146,8 @@ def notes(compute: Compute, user: UserConfig) -> Iterator[str]:
             "the user's model is served on this machine (user.endpoint.base_url): what it takes of the same GPU is "
             "planned for by --assume reserved_gib=GIB"
         )
+    if user.kind == "sampled" and compute.clustered:
+        yield "each rollout worker holds the user model (user.checkpoint), which is not planned for"
     concurrency = compute.rollout.concurrency
     places = min(concurrency, c.rollout_workers * (c.worker_concurrency or concurrency))
     generating = engine.max_sequences * (c.samplers if compute.clustered else engine.servers or 1)

@@ -23,6 +23,7 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, DataError
 from muarl.coldstart.writing import Brief, WrittenTasks
+from muarl.config.parts import Compute
 from muarl.config.section import UserConfig
 from muarl.config.sections import RunConfig
 from muarl.config.stages import ColdstartConfig
@@ -115,7 +116,7 @@ def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStart
                 "endpoint:MODEL), or give it an expert (docs/domains.md)"
             )
         agent = ExpertAgent(ErrorProfile(**coldstart.error_profile.model_dump()), make=made.expert)
-    return ColdStartSource(name, place, agent, make_users(config.user, Places([place])), size)
+    return ColdStartSource(name, place, agent, make_users(config.user, Places([place]), Compute.of(config)), size)
 
 
 def own_source(

@@ -72,7 +72,7 @@ def run(config: RunConfig) -> Path:
     check_roles(cast, *roles, bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, places)
     users: ByPlace[UserFactory]
-    users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places)
+    users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places, Compute.of(config))
     with open_context(config, "eval", logs=False) as context:
         run, progress = context.folder, context.progress
         harder = {} if grid is not None or ev.solo else harder_users(ev, playing.eval_user, places)
@@ -177,6 +177,9 @@ def _measure(
     )
     results.log(besides())
     results.close(episodes)
+    floor: tuple[dict[str, float], dict[str, dict[str, float]]] = ({}, {})
+    if config.eval.baseline:
+        floor = baseline_scores(Cast.of(config), Compute.of(config), places, tasks, progress)
     return Evaluation(
         config,
         places,
@@ -187,7 +190,7 @@ def _measure(
         len(requests),
         end,
         results.judged + judges.used,
-        *(baseline_scores(Cast.of(config), concurrency, places, tasks, progress) if config.eval.baseline else ({}, {})),
+        *floor,
         review,
         audited,
         places.searching_usage,
@@ -268,7 +271,7 @@ def _with_harder_users(
 
 
 def baseline_scores(
-    cast: Cast, concurrency: int, places: Places, tasks: Sequence[Task], progress: Progress
+    cast: Cast, compute: Compute, places: Places, tasks: Sequence[Task], progress: Progress
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Success of doing nothing, and of always transferring where users follow rules and there is a tool for it, and the
     task completion of doing nothing: overall, and by domain. On official tasks doing nothing is read off an untouched
@@ -287,10 +290,10 @@ def baseline_scores(
             agents: dict[str, Agent] = {"do_nothing": IdleAgent()}
             if place.can_transfer and cast.eval_user.kind == "agenda":
                 agents["always_transfer"] = TransferAgent(place.transfer_tools)
-            users = make_users(cast.eval_user, places)
+            users = make_users(cast.eval_user, places, compute)
             loop.closes(users)
             for name, idle in agents.items():
-                executor = local_executor(places, idle, users, concurrency)
+                executor = local_executor(places, idle, users, compute.rollout.concurrency)
                 label = name.replace("_", " ") + ("" if len(places) == 1 else f" in {place.name}")
                 played = evaluate(cast.eval, places, own, executor, progress, label=label, trials=1)
                 of_place[name] = [is_success(e.reward) for e in scored(played)]

@@ -73,7 +73,7 @@ def run(config: RunConfig) -> Path:
         progress.plan(stages(config.eval, config.sft, config.rl, places))
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
 
-        users, concurrency = make_users(config.eval_user, places), config.rollout.concurrency
+        users, concurrency = make_users(config.eval_user, places, planned), config.rollout.concurrency
         levels = harder_users(config.eval, config.eval_user, places)
         context.loop.closes(users, *levels.values())
         floor = baselines(config.eval, places, users, tasks, progress, concurrency)
@@ -150,7 +150,7 @@ def run(config: RunConfig) -> Path:
             "seconds": round(run.seconds, 1),
             "peak_memory_bytes": peak_memory_bytes(),
             "seed": config.seed,
-            "user_train": make_users(config.user, places).name,
+            "user_train": make_users(config.user, places, planned).name,
             "user_eval": users.name,
         }
         run.write_summary(summary)

@@ -25,6 +25,7 @@ from muarl.backends.models import make_endpoint
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.files import write_json, write_text
+from muarl.config.parts import Compute
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.domains.auditing import AuditRules
@@ -71,7 +72,7 @@ def run(config: RunConfig) -> Path:
     places = Places([place])
     check_roles(Cast.of(playing), "agent", "eval_user", bound=Bounds.of(playing).name("eval"))
     agent = make_eval_agent(playing, places)
-    users = make_red_team_users(playing.eval_user, places)
+    users = make_red_team_users(playing.eval_user, places, Compute.of(config))
     requests = requests_for(tasks, playing.eval.trials, seed=playing.eval.seed, label=LABEL)
     with open_context(config, "eval", logs=False) as context:
         tell_domain(context.folder, config.domain_text, places)
@@ -161,14 +162,15 @@ def tasks_of(domain: DomainConfig, ev: EvalConfig) -> list[Task]:
     )
 
 
-def make_red_team_users(section: UserConfig, places: Places) -> ByPlace[UserFactory]:
-    """The evaluation's users. A model plays by the red-team guidelines, unless the section names others."""
+def make_red_team_users(section: UserConfig, places: Places, compute: Compute | None = None) -> ByPlace[UserFactory]:
+    """The evaluation's users. A model plays by the red-team guidelines, unless the section names others.
+    ``compute``: see ``make_users``."""
     if section.traits.any:
         raise ConfigError("eval_user.traits: red-team users are difficult in their own ways; leave it out")
     if section.strata:
         raise ConfigError("eval_user.strata: red-team users are difficult in their own ways; leave it out")
     if section.kind != "llm" or section.guidelines != "auto" or section.endpoint is None:
-        return make_users(section, places)
+        return make_users(section, places, compute)
     from muarl.users.llm import LLMUserFactory
 
     model = make_endpoint(section.endpoint)

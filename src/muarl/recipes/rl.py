@@ -133,7 +133,7 @@ def train(
     learner = backend.learner(policy, learner_config(rl, config.model), RL)
     engine = backend.sampler(policy)
     agent = backend.agent(policy, temperature=rl.temperature, top_p=rl.top_p, engine=engine, name=IN_TRAINING)
-    users = make_users(config.user, places)
+    users = make_users(config.user, places, Compute.of(config))
     executor = backend.executor(Player.of(places, agent, users))
     if (transport := weight_transport(backend.compute)) is not None:
         progress.say(f"weights to samplers: {transport.text}")

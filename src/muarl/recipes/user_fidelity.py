@@ -52,7 +52,7 @@ def measure(context: RunContext, ev: EvalConfig, user: UserConfig, places: Place
     expert for every seed of ``eval.seeds``. Leaves summary.json (with ``also``), report.md and the conversations
     with the user model."""
     progress, compute = context.progress, context.backend.compute
-    model = sampled_users(user, policy, max_context=compute.model.max_context)
+    model = sampled_users(user, policy, compute=compute, max_context=compute.model.max_context)
     users: dict[str, ByPlace[UserFactory]] = {
         MODEL: places.by_place(lambda place: model.checked(goal_checks(place))),
         AGENDA: make_users(user.model_copy(update={"kind": "agenda"}), places),

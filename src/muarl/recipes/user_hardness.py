@@ -60,10 +60,12 @@ def measure_hardness(
     """
     compute = context.backend.compute
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed)
-    plain = sampled_users(user.model_copy(update={"tries": 1}), policy, max_context=compute.model.max_context)
+    plain = sampled_users(
+        user.model_copy(update={"tries": 1}), policy, compute=compute, max_context=compute.model.max_context
+    )
     cast: dict[str, tuple[Agents, Any]] = {AGENT: (agent, plain)}
     if user.tries > 1:
-        checked = sampled_users(user, policy, max_context=compute.model.max_context)
+        checked = sampled_users(user, policy, compute=compute, max_context=compute.model.max_context)
         cast[CHECKED] = agent, places.by_place(lambda place: checked.checked(goal_checks(place)))
     if all(place.expert is not None for place in places):
         cast[EXPERT] = places.experts(), plain

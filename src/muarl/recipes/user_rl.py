@@ -19,11 +19,12 @@ from muarl.backends.checkpoint_names import checkpoint_name
 from muarl.backends.engines import settle
 from muarl.backends.model_notes import USER_RL
 from muarl.backends.models import load_model, model_format
-from muarl.backends.users import USER_SLOTS, goal_checks, refuse_user_tools
+from muarl.backends.users import goal_checks, refuse_user_tools
 from muarl.basics.errors import ConfigError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.files import write_text
 from muarl.basics.stopping import held
+from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.config.sections import ModelConfig, RunConfig
 from muarl.domains.tasks import Task
@@ -34,6 +35,7 @@ from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoint_folders import checkpoint_path, latest_checkpoint
 from muarl.learning.checkpoints import Policy
 from muarl.learning.learner import Learner
+from muarl.planning.setup import user_slots
 from muarl.recipes.training.loop import SAVED_EPISODES
 from muarl.recipes.training.loss_settings import learner_config
 from muarl.recipes.training.pipeline import nothing_left
@@ -163,7 +165,7 @@ def train(
     learner = context.backend.learner(policy, learner_config(rl, config.model), USER_RL)
     engine = TorchEngine(
         policy.model,
-        max_slots=min(USER_SLOTS, config.rollout.concurrency),
+        max_slots=user_slots(Compute.of(config)),
         max_context=config.model.max_context,
         seed=config.user.seed,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from muarl.backends.hardware import free_on_device, total_memory
-from muarl.backends.model_support import check_present, check_supported, model_shape
+from muarl.backends.model_support import check_present, check_supported, model_shape, user_model_shape
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.basics.files import free_space, size_text
 from muarl.config.keeping import CheckpointsConfig
@@ -178,7 +178,7 @@ def within_memory(config: RunConfig, *, sampling: bool = True) -> tuple[RunConfi
     if longest >= packed or not run.in_one_process:
         return config, ""
     try:
-        shape = model_shape(run.model.checkpoint)
+        shape, user = model_shape(run.model.checkpoint), user_model_shape(run.user)
     except CheckpointError:
         return config, ""  # whoever loads it says in full what is wrong
     on_gpu, free = free_on_device(run.model.device)
@@ -187,7 +187,7 @@ def within_memory(config: RunConfig, *, sampling: bool = True) -> tuple[RunConfi
     room = free if on_gpu else max(free, min(STEADY, total_memory() // 2))
 
     def needed(tokens: int) -> tuple[int, bool]:
-        return _needed(_packed(run, tokens), shape, room, on_gpu, sampling)
+        return _needed(_packed(run, tokens), shape, user, room, on_gpu, sampling)
 
     whole, fits = needed(packed)
     if fits:
@@ -209,14 +209,16 @@ def _packed(run: PlannedRun, tokens: int) -> PlannedRun:
     return replace(run, learner=run.learner.model_copy(update={"pack_tokens": tokens}))
 
 
-def _needed(run: PlannedRun, shape: ModelShape, room: int, on_gpu: bool, sampling: bool) -> tuple[int, bool]:
-    """Bytes that a run takes on its device, and whether it has them."""
+def _needed(
+    run: PlannedRun, shape: ModelShape, user: ModelShape | None, room: int, on_gpu: bool, sampling: bool
+) -> tuple[int, bool]:
+    """Bytes that a run takes on its device, and whether it has them. ``user``: the user model's sizes."""
     assumptions = Assumptions().unless_replaced(gpu_gib=room / GIB) if on_gpu else Assumptions()
     machine = None if on_gpu else room
     if not sampling:
         learning = plan_learning(run, run.sft, shape, 1, assumptions, machine=machine)
         return learning.total, learning.fits
-    places = make_plan(run, shape, assumptions, machine=machine).places
+    places = make_plan(run, shape, assumptions, user=user, machine=machine).places
     return max(place.total for place in places), all(place.fits for place in places)
 
 

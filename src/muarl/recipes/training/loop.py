@@ -71,7 +71,7 @@ class Validation:
 
     def users(self) -> ByPlace[UserFactory]:
         """Its simulated users."""
-        return make_users(self.user, self.places)
+        return make_users(self.user, self.places, self.compute)
 
     def executor(self, policy: SampledAgent, users: ByPlace[UserFactory]) -> BoundedExecutor:
         """Plays its episodes on this machine: the policy as it is, sampled as evaluation will sample it."""

@@ -13,6 +13,7 @@ from muarl.agents.probes import CLAIMS, STALLS, InquisitiveAgent, MistakenAgent
 from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import event_loop
+from muarl.config.parts import Compute
 from muarl.config.sections import RunConfig
 from muarl.domains.scripted_expert import SLOPPY
 from muarl.domains.tasks import Task
@@ -101,7 +102,7 @@ def play_check(
         loop.closes(*endpoints)
         for domain in config.domains:
             place = place_of(config.model_copy(update={"domain": domain}), measuring=True)
-            users = make_users(config.eval_user, Places([place]))
+            users = make_users(config.eval_user, Places([place]), Compute.of(config))
             loop.closes(place, users)
             out = PlayedCheck(users.name) if out is None else out
             name = find(domain.name).name
