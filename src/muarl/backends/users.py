@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.backends.models import make_endpoint
 from muarl.basics.errors import ConfigError
-from muarl.config.parts import Compute
+from muarl.config.parts import USER_SLOTS, Compute
 from muarl.config.section import UserConfig
 from muarl.domains.base import Domain
 from muarl.domains.tasks import Task
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
-from muarl.planning.setup import user_slots
 from muarl.users.base import UserFactory
 from muarl.users.strata.panel import Strata, UserKind
 from muarl.users.traits.levels import TRAITS, TraitRanges
@@ -180,7 +179,7 @@ def sampled_users(
     kind = "float32" if compute is None else compute.engine.computes_in(compute.model.held, on_gpu=on_gpu)
     engine = TorchEngine(
         policy.model,
-        max_slots=user_slots(compute),
+        max_slots=USER_SLOTS if compute is None else compute.user_slots,
         max_context=longest,
         dtype=getattr(torch, kind),
         seed=config.seed,

@@ -17,6 +17,10 @@ from muarl.config.sections import EvalConfig, ModelConfig, RunConfig
 from muarl.config.stages import ColdstartConfig, SftConfig
 
 
+USER_SLOTS = 256
+"""Conversations that a user model in this process holds at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compute:
     """The model of a run, and who generates with it and trains it, on which machines: what a ``Backend`` is built
@@ -39,6 +43,12 @@ class Compute:
         """Those of a configuration."""
         own = {field.name: getattr(config, field.name) for field in fields(cls) if field.name != "processes"}
         return cls(**own, processes=config.process_count)
+
+    @property
+    def user_slots(self) -> int:
+        """Conversations that a user model in this process holds: as many as are played at once, up to
+        ``USER_SLOTS``."""
+        return min(USER_SLOTS, self.rollout.concurrency)
 
     @property
     def learns_here(self) -> bool:

@@ -13,7 +13,7 @@ from muarl.planning import memory, speed
 from muarl.planning.assumptions import THOUGHTS, Assumptions
 from muarl.planning.memory import Parts
 from muarl.planning.models import ModelShape
-from muarl.planning.setup import Deployment, deployment, notes, served_here, user_slots
+from muarl.planning.setup import Deployment, deployment, notes, served_here
 from muarl.planning.weight_transport import WeightTransport, weight_transport
 
 GIB = 1 << 30
@@ -246,7 +246,7 @@ def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) 
 def user_model_memory(run: PlannedRun, shape: ModelShape, chosen: Deployment) -> Parts:
     """Bytes of a user model of this shape beside the learner (backends/users.py:sampled_users): as it was loaded, in
     float32, and its engine; in each of the processes that play."""
-    engine = memory.torch_engine_memory(shape, user_slots(run), run.user.max_context, chosen.engine_bytes)
+    engine = memory.torch_engine_memory(shape, run.user_slots, run.user.max_context, chosen.engine_bytes)
     parts = engine | {"weights": engine["weights"] + 4 * shape.parameters}
     return {f"user model's {name}": size * chosen.processes for name, size in parts.items()}
 

@@ -17,8 +17,6 @@ from muarl.planning.models import PROJECTIONS, ModelShape
 from muarl.planning.speed import ServingSetup
 
 BYTES = {"float32": 4, "bfloat16": 2}
-USER_SLOTS = 256
-"""Conversations that a user model in this process holds at most."""
 AHEAD = {"synchronous": 1.0, "one_step_off": 2.0}
 
 
@@ -118,11 +116,6 @@ def deployment(compute: Compute, stage: RlConfig | SftConfig, shape: ModelShape,
         in_turns=in_turns,
         processes=playing,
     )
-
-
-def user_slots(compute: Compute | None) -> int:
-    """Conversations that a user model in this process holds: as many as are played at once, up to ``USER_SLOTS``."""
-    return USER_SLOTS if compute is None else min(USER_SLOTS, compute.rollout.concurrency)
 
 
 def served_here(user: UserConfig) -> bool:

@@ -35,7 +35,6 @@ from muarl.inference.torch_engine import TorchEngine
 from muarl.learning.checkpoint_folders import checkpoint_path, latest_checkpoint
 from muarl.learning.checkpoints import Policy
 from muarl.learning.learner import Learner
-from muarl.planning.setup import user_slots
 from muarl.recipes.training.loop import SAVED_EPISODES
 from muarl.recipes.training.loss_settings import learner_config
 from muarl.recipes.training.pipeline import nothing_left
@@ -165,7 +164,7 @@ def train(
     learner = context.backend.learner(policy, learner_config(rl, config.model), USER_RL)
     engine = TorchEngine(
         policy.model,
-        max_slots=user_slots(Compute.of(config)),
+        max_slots=Compute.of(config).user_slots,
         max_context=config.model.max_context,
         seed=config.user.seed,
     )
