@@ -16,7 +16,6 @@ from muarl.config.section import Section, UserConfig
 from muarl.config.sections import EvalConfig, ModelConfig, RunConfig
 from muarl.config.stages import ColdstartConfig, SftConfig
 
-
 USER_SLOTS = 256
 """Conversations that a user model in this process holds at most."""
 
