@@ -67,6 +67,9 @@ def test_a_user_model_in_the_same_process_is_planned_for() -> None:
     assert few["user model's cache"] == 3 * 512 * cache_per_token(shape, 2), "as many as are played at once"
     assert two["parts"]["user model's cache"] == 2 * parts["user model's cache"], "each process has one"
     assert not any("user" in name for name in rules["parts"])
+    run = run_of("quickstart", ["rollout.concurrency=3", *users])
+    (on_gpu,) = make_plan(run, shape, Assumptions(), user=shape).places
+    assert on_gpu.parts["user model's cache"] == 4 * 512 * cache_per_token(shape, 2), "recorded steps need a spare one"
 
 
 def test_a_model_that_thinks_takes_longer() -> None:

@@ -173,6 +173,21 @@ def test_a_user_model_holds_as_many_conversations_as_are_played_in_the_engines_n
     assert isinstance(alone.sampler, TorchEngine) and alone.sampler._cached.weights.dtype == torch.float32
 
 
+def test_a_user_model_of_demonstrations_is_that_of_the_run(muarl: Muarl, monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = []
+    made = TorchEngine.__init__
+
+    def watched(self: TorchEngine, *given: Any, **named: Any) -> None:
+        slots.append(named["max_slots"])
+        made(self, *given, **named)
+
+    monkeypatch.setattr(TorchEngine, "__init__", watched)
+    small = ("rollout.concurrency=3", "sft.demonstrations=4", "sft.steps=1", "sft.batch=2")
+    result = muarl("sft", "--name", "cold", "user.kind=sampled", "user.checkpoint=base", *small)
+    assert result.exit_code == 0, result.output
+    assert slots == [3]
+
+
 def test_what_is_measured_is_not_trained(muarl: Muarl) -> None:
     result = muarl("sft-user", "--measure", "runs/who", "--checkpoint", "base")
     assert result.exit_code == 2

@@ -159,9 +159,9 @@ def sampled_users(
     max_context: int | None = None,
 ) -> SampledUserFactory:
     """Users of a model in this process: ``checkpoint``'s, or the one given. ``compute``: of the run, whose engine's
-    number format (``engine.dtype``) is the users' too, and who hold as many conversations as it plays at once; None:
-    float32, and up to ``USER_SLOTS``. ``max_context``: tokens of a conversation, if not as many as the section says.
-    CheckpointError if the model cannot be loaded."""
+    number format (``engine.dtype``) is the users' too, and who hold as many conversations as it plays at once; None: in
+    the model's own format, and up to ``USER_SLOTS``. ``max_context``: tokens of a conversation, if not as many as the
+    section says. CheckpointError if the model cannot be loaded."""
     import torch
 
     from muarl.chat_formats.choice import chat_format
@@ -175,16 +175,12 @@ def sampled_users(
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         policy = load_policy(folder, dtype=torch.float32, device=device)
     longest = config.max_context if max_context is None else max_context
-    on_gpu = policy.model.device.type == "cuda"
-    kind = "float32" if compute is None else compute.engine.computes_in(compute.model.held, on_gpu=on_gpu)
-    engine = TorchEngine(
-        policy.model,
-        max_slots=USER_SLOTS if compute is None else compute.user_slots,
-        max_context=longest,
-        dtype=getattr(torch, kind),
-        seed=config.seed,
-        steps="auto" if compute is None else compute.engine.compile,
-    )
+    make = partial(TorchEngine, policy.model, max_context=longest, seed=config.seed)
+    if compute is None:
+        engine = make(max_slots=USER_SLOTS)
+    else:
+        kind = compute.engine.computes_in(compute.model.held, on_gpu=policy.model.device.type == "cuda")
+        engine = make(max_slots=compute.user_slots, dtype=getattr(torch, kind), steps=compute.engine.compile)
     return SampledUserFactory(
         engine,
         chat_format(policy.tokenizer),

@@ -171,7 +171,7 @@ def make_plan(
     places = _places(shape, chosen, device, a)
     if user is not None and not chosen.clustered:
         first, *others = places
-        places = (replace(first, parts=first.parts | user_model_memory(run, user, chosen)), *others)
+        places = (replace(first, parts=first.parts | _user_model(run, user, chosen)), *others)
     episodes = run.rl.tasks_per_step * run.rl.group_size
     shared = speed.shared_prefix(
         a.prompt_tokens, grown, episodes, float(run.learner.pack_tokens), chosen.learner.shards
@@ -243,10 +243,11 @@ def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) 
     return (ProcessMemory("learner and sampler", chosen.gpus, together, device),)
 
 
-def user_model_memory(run: PlannedRun, shape: ModelShape, chosen: Deployment) -> Parts:
+def _user_model(run: PlannedRun, shape: ModelShape, chosen: Deployment) -> Parts:
     """Bytes of a user model of this shape beside the learner (backends/users.py:sampled_users): as it was loaded, in
     float32, and its engine; in each of the processes that play."""
-    engine = memory.torch_engine_memory(shape, run.user_slots, run.user.max_context, chosen.engine_bytes)
+    slots = run.user_slots + (chosen.learner.on_gpu and run.engine.compile != "none")  # see ``deployment``
+    engine = memory.torch_engine_memory(shape, slots, run.user.max_context, chosen.engine_bytes)
     parts = engine | {"weights": engine["weights"] + 4 * shape.parameters}
     return {f"user model's {name}": size * chosen.processes for name, size in parts.items()}
 

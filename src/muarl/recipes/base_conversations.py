@@ -75,7 +75,7 @@ def _played(
 ) -> list[Episode]:
     """The conversations of ``count`` tasks, block by block. Those with a language model as the user are paid for, and
     would be others a second time: they are kept in the run's folder for when it is resumed."""
-    users = make_users(user, places)
+    users = make_users(user, places, context.backend.compute)
     rng = random.Random(habits)
     name = CONVERSATIONS if block == BLOCK else f"held-out {places.name}"
     episodes: list[Episode] = []

@@ -80,7 +80,7 @@ def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places
         return episodes
     tasks = places.draw("train", sft.demonstrations, demonstration_seed(sft, context.seed), 0)
     error_profile = ErrorProfile(**sft.error_profile.model_dump())
-    users = make_users(user, places)
+    users = make_users(user, places, context.backend.compute)
     results = ResultsStore(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if user.kind == "llm" else None
     with event_loop() as loop, context.progress.phase("demonstrations", len(tasks), "conversations") as phase:
         loop.closes(users)
