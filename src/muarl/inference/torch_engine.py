@@ -205,6 +205,8 @@ class TorchEngine:
         """Take the model's weights of this moment, and an empty cache."""
         self._cached = self._make()
         if self._how != "none" and isinstance(self._cached, CachedDecoder):
+            with torch.no_grad():
+                self._cached.weights.unpack(self.model)
             self._fixed = FixedSteps(self._cached, self._state, self._how, unit=SPAN_STEP, lenient=self._lenient)
         self.asleep = False
 

@@ -10,6 +10,8 @@ from typing import Any, cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from muarl.models.matrix_products import linear
+
 ADAPTER = "default"
 _base_only: ContextVar[bool] = ContextVar("base_only", default=False)
 
@@ -69,7 +71,7 @@ def base_bias(module: nn.Module) -> Tensor | None:
 
 def project(module: nn.Module, x: Tensor) -> Tensor:
     """The projection of ``x`` [..., in], with its adapter where there is one."""
-    y = F.linear(x, base_weight(module), base_bias(module))
+    y = linear(x, base_weight(module), base_bias(module))
     if is_plain(module) or _base_only.get():
         return y
     inner = cast(Any, module)

@@ -29,6 +29,7 @@ from muarl.models.attention import attend, can_share
 from muarl.models.backward import Make, make_once, remaking, rms_norm
 from muarl.models.experts import mixture
 from muarl.models.layout import Layout, plan_layout
+from muarl.models.matrix_products import linear
 from muarl.models.scoring import linear_logprobs
 from muarl.models.support import OWN_FAMILIES, off_the_own_path
 
@@ -124,7 +125,7 @@ def _project(x: Tensor, *linears: nn.Module) -> tuple[Tensor, ...]:
     weights, biases = [base_weight(m) for m in linears], [base_bias(m) for m in linears]
     if all(map(is_plain, linears)) and sum(w.numel() for w in weights) <= FUSE_BELOW:
         bias = None if biases[0] is None else torch.cat(cast(list[Tensor], biases))
-        return F.linear(x, torch.cat(weights), bias).split([len(w) for w in weights], -1)
+        return linear(x, torch.cat(weights), bias).split([len(w) for w in weights], -1)
     return tuple(project(m, x) for m in linears)
 
 

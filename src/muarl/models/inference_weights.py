@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from muarl.models import cached_attention, fused_cache
+from muarl.models import cached_attention, fused_cache, matrix_products
 from muarl.models.decoder import Shape, is_mixture, rotary_tables, shape_of
 from muarl.models.scoring import products
 
 FEW = 48
-"""Rows up to which ``InferenceWeights.linear`` computes a product of a wide model the other way round."""
+"""Rows up to which ``InferenceWeights.linear`` computes MKL's product of a wide model the other way round."""
 
 
 @dataclass(slots=True)
 class LayerWeights:
-    """One layer, fused. Biases are None where the model has none."""
+    """One layer, fused. Biases are None where the model has none; ``qkv``, ``out``, ``gate_up`` and ``down`` may be
+    packed (``matrix_products.pack``)."""
 
     before_attention: Tensor
     qkv: Tensor
@@ -44,39 +44,54 @@ class InferenceWeights:
 
     It shares no memory with the model: training may continue, and the snapshot changes only when ``refresh`` is called.
     ``wide``: it lies on a CPU in float32 and is so large that reading weights and cache is what takes the time.
-    ``in_blocks``: decode steps attend in blocks of rows (``cached_attention.in_blocks``), also in bfloat16.
+    ``in_blocks``: decode steps attend in blocks of rows (``cached_attention.in_blocks``), also in bfloat16; and large
+    matrices are packed where the processor gains by that, the output matrix beside the embeddings that it may be.
     """
 
     def __init__(self, model: nn.Module, *, device: torch.device, dtype: torch.dtype, max_positions: int) -> None:
         self.shape: Shape = shape_of(model)
         self.device, self.dtype = device, dtype
         body = cast(Any, model).model
+        numbers = self.shape.kv_heads * self.shape.head_dim
+        large = numbers >= cached_attention.WIDE and device.type == "cpu"
+        self.wide = large and dtype == torch.float32
+        self.in_blocks = large and dtype in (torch.float32, torch.bfloat16)
         self.tied = cast(Any, model).lm_head.weight is body.embed_tokens.weight
         self.embedding = self._copy(body.embed_tokens.weight)
-        self.head = self.embedding if self.tied else self._copy(cast(Any, model).lm_head.weight)
+        self.packed = self.in_blocks and matrix_products.can_pack(self.embedding)
+        self.head = self._head(model)
         self.norm = self._copy(body.norm.weight)
         self.layers = [self._fuse(layer) for layer in body.layers]
         cos, sin = rotary_tables(model, torch.arange(max_positions, device=device))
         # Own kernels compute in float32, and take a step's row from the whole table.
         self.direct = fused_cache.attends(self.embedding, self.shape.head_dim, self.shape.groups)
         kind = torch.float32 if self.direct else dtype
-        numbers = self.shape.kv_heads * self.shape.head_dim
-        large = numbers >= cached_attention.WIDE and device.type == "cpu"
-        self.wide = large and dtype == torch.float32
-        self.in_blocks = large and dtype in (torch.float32, torch.bfloat16)
         self.cos, self.sin = cos.to(kind), sin.to(kind)
 
     def _copy(self, weight: Tensor) -> Tensor:
         return weight.detach().to(device=self.device, dtype=self.dtype, copy=True)
+
+    def _matrix(self, *weights: Tensor) -> Tensor:
+        """A copy of these matrices under one another, packed where that helps."""
+        joined = weights[0].detach() if len(weights) == 1 else torch.cat([w.detach() for w in weights])
+        held = joined.to(device=self.device, dtype=self.dtype)
+        if self.packed and matrix_products.can_pack(held):
+            return matrix_products.pack(held)
+        return held.clone() if held is joined else held
+
+    def _head(self, model: nn.Module) -> Tensor:
+        if self.packed:
+            return self._matrix(cast(Any, model).lm_head.weight)
+        return self.embedding if self.tied else self._copy(cast(Any, model).lm_head.weight)
 
     def _fuse(self, layer: Any) -> LayerWeights:
         attention = layer.self_attn
         projections = (attention.q_proj, attention.k_proj, attention.v_proj)
         return LayerWeights(
             before_attention=self._copy(layer.input_layernorm.weight),
-            qkv=self._copy(torch.cat([m.weight.detach() for m in projections])),
+            qkv=self._matrix(*(m.weight for m in projections)),
             gain=self._gain(attention),
-            out=self._copy(attention.o_proj.weight),
+            out=self._matrix(attention.o_proj.weight),
             before_mlp=self._copy(layer.post_attention_layernorm.weight),
             qkv_bias=self._bias(*projections),
             out_bias=self._bias(attention.o_proj),
@@ -89,8 +104,8 @@ class InferenceWeights:
             held = {"router": mlp.gate.weight, "gate_up": inner.gate_up_proj, "down": inner.down_proj}
             return {name: self._copy(weight) for name, weight in held.items()}
         return {
-            "gate_up": self._copy(torch.cat((mlp.gate_proj.weight.detach(), mlp.up_proj.weight.detach()))),
-            "down": self._copy(mlp.down_proj.weight),
+            "gate_up": self._matrix(mlp.gate_proj.weight, mlp.up_proj.weight),
+            "down": self._matrix(mlp.down_proj.weight),
             "gate_up_bias": self._bias(mlp.gate_proj, mlp.up_proj),
             "down_bias": self._bias(mlp.down_proj),
         }
@@ -109,10 +124,24 @@ class InferenceWeights:
             return None
         return self._copy(torch.cat([cast(Tensor, m.bias).detach() for m in linears]))
 
+    def unpack(self, model: nn.Module) -> None:
+        """Hold matrices as they are, which then stay where they lie: for steps that are recorded or compiled."""
+        if self.packed:
+            self.packed = False
+            self.head = self._head(model)
+            self.layers = [self._fuse(layer) for layer in cast(Any, model).model.layers]
+
     def refresh(self, model: nn.Module) -> None:
-        """Take the model's weights of this moment, where the old ones lie: recorded steps continue reading there."""
+        """Take the model's weights of this moment, where the old ones lie: recorded steps continue reading there.
+        What is packed is made anew, elsewhere."""
         body = cast(Any, model).model
         self.embedding.copy_(body.embed_tokens.weight.detach())
+        if self.packed:
+            self.norm.copy_(body.norm.weight.detach())
+            self.head = self._head(model)
+            for number, layer in enumerate(body.layers):
+                self.layers[number] = self._fuse(layer)
+            return
         if not self.tied:
             self.head.copy_(cast(Any, model).lm_head.weight.detach())
         self.norm.copy_(body.norm.weight.detach())
@@ -136,13 +165,15 @@ class InferenceWeights:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[n, width] -> [n, vocab] in float32."""
-        return self.linear(hidden, self.head) if self.wide else products(hidden, self.head)
+        if self.wide or self.packed:
+            return self.linear(hidden, self.head).float()
+        return products(hidden, self.head)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """``x`` [n, in] times ``weight`` [out, in], and ``bias``. With a few rows a CPU's library is up to two and a
-        half times as fast if the large matrix is on the left."""
-        if not self.wide or not 1 < len(x) <= FEW:
-            return F.linear(x, weight, bias)
+        """``x`` [n, in] times ``weight`` [out, in], and ``bias``. With a few rows MKL is up to two and a half times as
+        fast if the large matrix is on the left."""
+        if weight.is_mkldnn or not self.wide or not 1 < len(x) <= FEW:
+            return matrix_products.linear(x, weight, bias)
         product = torch.mm(weight, x.t()).t().contiguous()
         return product if bias is None else product.add_(bias)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from muarl.models import fused
+from muarl.models.matrix_products import product
 
 CHUNK_LOGITS = 1 << 20
 """Logits computed at a time on a CPU (4 MiB in float32, about a cache's size); a GPU takes 256 times as many,
@@ -94,7 +95,7 @@ class _LinearLogprobs(torch.autograd.Function):
                 grad.scatter_add_(1, targets[a:b, None], g_logprob[a:b, None])
             grad = grad.mul_(1.0 / ctx.temperature)
             narrow = grad.to(weight.dtype)
-            d_hidden[a:b] = narrow @ weight
+            d_hidden[a:b] = product(narrow, weight)
             _add_product(d_weight, narrow if weight.is_cuda else grad, part)
         return d_hidden, d_weight.to(weight.dtype), None, None, None
 
@@ -112,7 +113,7 @@ def products(hidden: Tensor, weight: Tensor) -> Tensor:
     are float32 anyway and come as they are; elsewhere they are rounded to the inputs' type first."""
     if hidden.is_cuda and hidden.dtype != torch.float32:
         return torch.mm(hidden, weight.t(), out_dtype=torch.float32)
-    return torch.mm(hidden, weight.t()).float()
+    return product(hidden, weight.t()).float()
 
 
 def _logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:

@@ -16,6 +16,8 @@ Reference = Literal["none", "device", "host", "adapter"]
 Parts = dict[str, int]
 """Bytes by what they are for, in the order in which they are shown."""
 
+PACKED_FROM = 192
+"""Numbers in a layer's keys of one token from which ``models/inference_weights.py`` may pack matrices on a CPU."""
 LOGITS_AT_ONCE = 1 << 20
 """Logits that ``models/scoring.py`` makes at a time on a CPU; a GPU takes 256 times as many."""
 LOGITS_COPIES = 4
@@ -194,13 +196,17 @@ def cache_per_token(shape: ModelShape, element_bytes: int) -> int:
     return 2 * shape.layers * shape.key * element_bytes
 
 
-def torch_engine_memory(shape: ModelShape, slots: int, positions: int, element_bytes: int) -> Parts:
-    """Bytes that ``TorchEngine`` allocates: its copy of the weights, its cache, and what a running batch needs."""
+def torch_engine_memory(
+    shape: ModelShape, slots: int, positions: int, element_bytes: int, *, on_gpu: bool = True
+) -> Parts:
+    """Bytes that ``TorchEngine`` allocates: its copy of the weights, its cache, and what a running batch needs. On a
+    CPU a large model's embeddings are counted twice, although not every processor gains by a packed copy of them."""
     # Query and key norms are kept once for each head, and there are tables of cosine and sine.
     gains = shape.layers * (shape.heads + shape.kv_heads - 2) * shape.head_dim * shape.head_norms
     tables = 2 * positions * shape.head_dim
+    packed = shape.vocab * shape.width if shape.tied and shape.key >= PACKED_FROM and not on_gpu else 0
     return {
-        "weights": (shape.parameters + gains + tables) * element_bytes,
+        "weights": (shape.parameters + gains + tables + packed) * element_bytes,
         "cache": slots * positions * cache_per_token(shape, element_bytes),
         "batch": slots * (11 * 8 + 2 * 4) + slots * positions * (8 + 4),
     }

@@ -219,7 +219,9 @@ def make_plan(
 def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) -> tuple[ProcessMemory, ...]:
     learner = memory.learner_memory(shape, chosen.learner)
     if chosen.server is None:
-        engine = memory.torch_engine_memory(shape, chosen.slots, chosen.positions, chosen.engine_bytes)
+        engine = memory.torch_engine_memory(
+            shape, chosen.slots, chosen.positions, chosen.engine_bytes, on_gpu=chosen.learner.on_gpu
+        )
         several = chosen.processes > 1
         if several:
             engine = memory.playing_memory(shape, engine, chosen.processes, chosen.learner.frozen_bytes)
@@ -246,8 +248,9 @@ def _places(shape: ModelShape, chosen: Deployment, device: int, a: Assumptions) 
 def _user_model(run: PlannedRun, shape: ModelShape, chosen: Deployment) -> Parts:
     """Bytes of a user model of this shape beside the learner (backends/users.py:sampled_users): as it was loaded, in
     float32, and its engine; in each of the processes that play."""
-    slots = run.user_slots + (chosen.learner.on_gpu and run.engine.compile != "none")  # see ``deployment``
-    engine = memory.torch_engine_memory(shape, slots, run.user.max_context, chosen.engine_bytes)
+    on_gpu = chosen.learner.on_gpu
+    slots = run.user_slots + (on_gpu and run.engine.compile != "none")  # see ``deployment``
+    engine = memory.torch_engine_memory(shape, slots, run.user.max_context, chosen.engine_bytes, on_gpu=on_gpu)
     parts = engine | {"weights": engine["weights"] + 4 * shape.parameters}
     return {f"user model's {name}": size * chosen.processes for name, size in parts.items()}
 
