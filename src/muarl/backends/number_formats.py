@@ -65,15 +65,18 @@ _measured = lru_cache(maxsize=8)(measure)
 
 def _step(torch: Any, kind: Any, device: Any) -> Callable[[], None]:
     """A forward and backward pass of attention and two products, as a layer has them."""
+    from muarl.models.attention import causal
+    from muarl.models.matrix_products import linear
+
     x = torch.randn(4 * ROWS, WIDTH, device=device, dtype=kind, requires_grad=True)
     up = torch.randn(4 * WIDTH, WIDTH, device=device, dtype=kind, requires_grad=True)
     down = torch.randn(WIDTH, 4 * WIDTH, device=device, dtype=kind, requires_grad=True)
 
     def step() -> None:
         heads = x.view(4, ROWS, 4, WIDTH // 4).transpose(1, 2)
-        mixed = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+        mixed = causal(heads, heads, heads)
         mixed = mixed.transpose(1, 2).reshape(4 * ROWS, WIDTH)
-        torch.nn.functional.linear(torch.nn.functional.linear(mixed, up), down).float().sum().backward()
+        linear(linear(mixed, up), down).float().sum().backward()
         x.grad = up.grad = down.grad = None
         if device.type == "cuda":
             torch.cuda.synchronize()

@@ -23,9 +23,10 @@ LOGITS_AT_ONCE = 1 << 20
 LOGITS_COPIES = 4
 """Tensors of that size alive at once in its backward pass on a CPU: logits, probabilities, their gradient, and one
 temporary. On a GPU there are the logits, and their gradient in the type that is computed with."""
-HEAP = 0.85
-"""On a CPU: what the C library's heap keeps in pieces between tensors that come and go, as a share of the activations.
-An estimate: with SmolLM2-135M and glibc 0.6 to 1 were measured (benches/known_model.py --parts memory)."""
+HEAP = {4: 0.75, 2: 0.85}
+"""On a CPU: what the C library's heap keeps in pieces between tensors that come and go, as a share of the activations;
+by the bytes of the type that is computed in. An estimate: with SmolLM2-135M and glibc 0.5 to 1 were measured
+(benches/known_model.py --parts memory), least where oneDNN multiplies float32."""
 DURING_UPDATES = {"gathered", "reduced", "casts", "activations", "logits", "heap"}
 """Parts of a learner's memory that it gives back after an update."""
 
@@ -182,7 +183,7 @@ def learner_memory(shape: ModelShape, setup: LearnerSetup) -> Parts:
         again = setup.tokens * activations_per_token_on_gpu(shape, setup.compute_bytes, stream)
         parts["activations"] -= min(again, parts["logits"])
     if not setup.on_gpu:
-        parts["heap"] = int(HEAP * parts["activations"])
+        parts["heap"] = int(HEAP[setup.compute_bytes] * parts["activations"])
     return {name: size for name, size in parts.items() if size}
 
 
