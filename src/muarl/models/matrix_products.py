@@ -36,14 +36,14 @@ def _maker() -> str:
 
 
 def _has_onednn() -> bool:
+    """Whether oneDNN has its fast kernels here, and nobody has turned it off."""
     present = torch.backends.mkldnn.is_available() and bool(torch.backends.mkldnn.enabled)
-    return present and not torch.compiler.is_compiling()
+    return present and torch.backends.cpu.get_cpu_capability() == "AVX512" and not torch.compiler.is_compiling()
 
 
 def in_float32() -> bool:
     """Whether this processor computes float32 products faster by oneDNN than by what PyTorch uses for them."""
-    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return wide and torch.backends.mkl.is_available() and "AuthenticAMD" in _maker() and _has_onednn()
+    return _has_onednn() and torch.backends.mkl.is_available() and "AuthenticAMD" in _maker()
 
 
 def can_pack(weight: Tensor) -> bool:
