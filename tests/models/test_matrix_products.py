@@ -106,7 +106,7 @@ def test_a_packed_matrix_gives_what_the_matrix_gives(dtype: torch.dtype) -> None
         torch.testing.assert_close(linear(x, packed, bias), F.linear(x, weight_then, bias), **close)
 
 
-def test_log_probabilities_and_their_gradients() -> None:
+def test_log_probabilities_and_their_gradients(chosen: list[tuple[int, ...]]) -> None:
     sides: list[tuple[Tensor, ...]] = []
     for takes in (True, False):
         with pytest.MonkeyPatch.context() as patch:
@@ -118,6 +118,7 @@ def test_log_probabilities_and_their_gradients() -> None:
             sides.append((logprob.detach(), entropy.detach(), hidden.grad, weight.grad))
     for ours, theirs in zip(*sides, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+    assert len(chosen) == 3, "the logits, again in the backward pass, and the gradient of what they were made from"
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -125,15 +126,16 @@ def test_a_model_s_update(fused: bool, monkeypatch: pytest.MonkeyPatch, chosen: 
     """Hidden states and gradients of all weights, projections concatenated or each for itself."""
     monkeypatch.setattr(decoder, "FUSE_BELOW", 1 << 20 if fused else 0)
     ids = torch.arange(24)[None] % 30
-    sides = []
+    sides, taken = [], []
     for takes in (True, False):
+        chosen.clear()
         monkeypatch.setattr(matrix_products, "in_float32", lambda takes=takes: takes)
         model = tiny()
         decoder.hidden_states(model, ids, torch.arange(24)[None]).square().sum().backward()
         sides.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
-        assert bool(chosen), "the first side took them, and the other none"
-        taken = len(chosen)
-    assert taken == len(chosen) and sides[0].keys() == sides[1].keys()
+        taken.append(len(chosen))
+    projections = 2 if fused else 5  # of three layers and more: q, k, v together, and gate and up; out and down alone
+    assert taken == [3 * 3 * (projections + 2), 0] and sides[0].keys() == sides[1].keys()
     for name, gradient in sides[0].items():
         torch.testing.assert_close(gradient, sides[1][name], atol=1e-4, rtol=1e-3, msg=name)
 
@@ -153,9 +155,9 @@ def test_an_engine_with_packed_matrices(tied: bool, dtype: torch.dtype, monkeypa
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * weight_change)
-        before = _logprobs(engine, model)
+        before = _gap(engine, model)
         engine.weights_changed()
-        after = _logprobs(engine, model)
+        after = _gap(engine, model)
         bound = 1e-4 if dtype == torch.float32 else 0.1
         assert after < bound
         assert weight_change == 0.0 or before > after
@@ -168,12 +170,12 @@ def test_recorded_steps_read_matrices_that_stay(monkeypatch: pytest.MonkeyPatch)
     weights = engine._cached.weights
     held = [weights.head, weights.layers[0].qkv]
     assert not any(matrix.is_mkldnn for matrix in held) and weights.head is weights.embedding
-    assert _logprobs(engine, model) < 1e-4
+    assert _gap(engine, model) < 1e-4
     engine.weights_changed()
     assert weights.head is held[0] and weights.layers[0].qkv is held[1]
 
 
-def _logprobs(engine: TorchEngine, model: torch.nn.Module) -> float:
+def _gap(engine: TorchEngine, model: torch.nn.Module) -> float:
     """How far the log-probabilities of what is sampled are from the model's own: the mean of the differences."""
     prompt = list(range(2, 22))
 

@@ -20,6 +20,7 @@ from muarl.learning.optimizer import OptimizerConfig
 from muarl.learning.packing import Batch, Sample, pack
 from muarl.learning.settings import LearnerConfig
 from muarl.learning.steps import selected_logprobs
+from muarl.models import cached_attention
 from muarl.models.path import path_of
 from muarl.models.scoring import linear_logprobs
 from muarl.planning import memory
@@ -197,6 +198,17 @@ def test_the_engine_s_weights_and_cache_to_the_byte(dtype: torch.dtype, tied: bo
     assert parts["cache"] == size_of([*cache.keys, *cache.values])
     assert parts["batch"] == size_of([state._ints, state._floats, state._ids, state._logprobs])
     assert parts["cache"] == 5 * 48 * memory.cache_per_token(shape_of(model), dtype.itemsize)
+
+
+def test_a_cpu_holds_tied_embeddings_of_a_large_model_twice() -> None:
+    """Packed, as the output matrix; small models' as they are."""
+    assert memory.PACKED_FROM == cached_attention.WIDE
+    for key, tied, packed in ((192, True, 1), (192, False, 0), (64, True, 0)):
+        shape = ModelShape("wide", 1, 512, key // 64, key // 64, 64, 200, 16384, tied, 64)
+        here, there = (
+            memory.torch_engine_memory(shape, 2, 64, 4, on_gpu=on_gpu)["weights"] for on_gpu in (False, True)
+        )
+        assert here - there == packed * 16384 * 512 * 4
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.slow)])

@@ -44,8 +44,9 @@ class InferenceWeights:
 
     It shares no memory with the model: training may continue, and the snapshot changes only when ``refresh`` is called.
     ``wide``: it lies on a CPU in float32 and is so large that reading weights and cache is what takes the time.
-    ``in_blocks``: decode steps attend in blocks of rows (``cached_attention.in_blocks``), also in bfloat16; and large
-    matrices are packed where the processor gains by that, the output matrix beside the embeddings that it may be.
+    ``in_blocks``: decode steps attend in blocks of rows (``cached_attention.in_blocks``), also in bfloat16.
+    ``packed``: large matrices are, since the processor gains by that (``matrix_products``); tied embeddings are held
+    twice then, to look up and to multiply with.
     """
 
     def __init__(self, model: nn.Module, *, device: torch.device, dtype: torch.dtype, max_positions: int) -> None:

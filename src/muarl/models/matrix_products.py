@@ -6,7 +6,7 @@ takes a matrix that was *packed*, put once into the order in which its kernels r
 rows meet a large matrix, as in decoding, and in bfloat16 too. Which library computes depends on the processor and on
 sizes, never on a measurement, so that a machine gives the same numbers each time.
 
-``torch.backends.mkldnn.flags(enabled=False)`` turns all of it off.
+``torch.backends.mkldnn.flags(enabled=False)`` turns it off for what is computed or packed from then on.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ Parts = dict[str, int]
 """Bytes by what they are for, in the order in which they are shown."""
 
 PACKED_FROM = 192
-"""Numbers in a layer's keys of one token from which ``models/inference_weights.py`` may pack matrices on a CPU."""
+"""Numbers in a layer's keys of one token from which ``models/inference_weights.py`` may pack matrices on a CPU
+(``cached_attention.WIDE``)."""
 LOGITS_AT_ONCE = 1 << 20
 """Logits that ``models/scoring.py`` makes at a time on a CPU; a GPU takes 256 times as many."""
 LOGITS_COPIES = 4
