@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from transformers import PreTrainedModel
 
 from muarl.agents.base import AgentTurn
@@ -32,7 +33,9 @@ pytestmark = pytest.mark.vllm
 
 CHOSEN = {"qwen2_5", "llama3_1", "gptoss", "glm4moe", "qwen3_5_nothink", "gemma4_v5", "nemotron_3_nano", "kimi-k2"}
 """One template of each syntax of calls."""
-CONTEXT, STEPS, KNOWN = 4096, 400, 0.004
+CONTEXT, STEPS = 4096, 400
+KNOWN = 0.9
+"""How probable each of the agent's tokens must be to count as learned: vLLM's greedy choice is then the same."""
 SYSTEM = "Be kind."
 ASKED = Message("user", "Wo ist W 12?")
 CALLED = Message("assistant", "", (call(0, order="W 12", lines=3),), reasoning="Look first.")
@@ -86,9 +89,19 @@ def by_heart(start: Path, trace: TokenTrace) -> PreTrainedModel:
     learner = TorchLearner(policy.model, policy.tokenizer, settings)
     sample = Sample.supervised(trace.ids, trace.loss_mask)
     for _ in range(STEPS):
-        if learner.sft_step([sample])["nll"] < KNOWN:
+        learner.sft_step([sample])
+        # Not by the step's own loss: that is of the weights before its update, and an update can spoil them.
+        if least_probable(learner.model, trace) > KNOWN:
             return learner.model
     raise AssertionError(f"not learned in {STEPS} steps")
+
+
+def least_probable(model: PreTrainedModel, trace: TokenTrace) -> float:
+    """The lowest probability among the trace's trained tokens."""
+    with torch.no_grad():
+        scores = model(input_ids=torch.tensor([trace.ids])).logits[0, :-1].log_softmax(-1)
+    trained = torch.tensor(trace.loss_mask[1:], dtype=torch.bool)
+    return scores.gather(1, torch.tensor(trace.ids[1:])[:, None])[trained].min().exp().item()
 
 
 @pytest.mark.parametrize("case", [c for c in (*CASES, *UNTEMPLATED) if str(c) in CHOSEN], ids=str)
