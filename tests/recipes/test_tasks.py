@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -166,6 +167,14 @@ def test_what_a_benchmark_cannot_do_is_told_first(
     assert "Traceback" not in result.output
     for word in words:
         assert word in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("recipe", ["rl", "sft", "quickstart"])
+def test_a_benchmark_is_not_trained_on_unasked_from_python_either(recipe: str, tmp_path: Path) -> None:
+    config = load_config("quickstart", ["domain.name=tau2-retail", f"runs_dir={tmp_path / 'runs'}"])
+    with pytest.raises(ConfigError, match="train_on_benchmark=true"):
+        importlib.import_module(f"muarl.recipes.{recipe}").run(config)
     assert not (tmp_path / "runs").exists()
 
 

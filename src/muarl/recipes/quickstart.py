@@ -42,7 +42,7 @@ from muarl.runs.prices import Bounds
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.roles import Cast
 from muarl.runs.room import check_room
-from muarl.runs.tasks import check_practice
+from muarl.runs.tasks import check_may_train, check_practice
 from muarl.types.episode import Episode
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -57,6 +57,7 @@ def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
     prepare(config)
     cast, bounds = Cast.of(config), Bounds.of(config)
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
     check_quickstart(cast, bounds)
     check_demonstrations(config.sft.demonstrations_file, cast, bounds)
     places = places_of(config)

@@ -55,7 +55,7 @@ from muarl.runs.context import (
     with_restarts,
 )
 from muarl.runs.resuming import go_back, resume_point
-from muarl.runs.tasks import check_gold, rl_seed
+from muarl.runs.tasks import check_gold, check_may_train, rl_seed
 from muarl.signs import Watch
 from muarl.types.episode import Episode
 
@@ -85,6 +85,7 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
     from muarl.runs.room import check_room
 
     prepare(config)
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
     if config.resume is not None and latest_checkpoint(config.resume.expanduser() / "checkpoints"):
         # Its reinforcement learning began with the weights of its own cold start, not with model.checkpoint.
         raise ConfigError(f"resume: {config.resume} began with a cold start: use muarl quickstart --resume instead")

@@ -34,13 +34,14 @@ from muarl.runs.prices import Bounds
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.roles import Cast
-from muarl.runs.tasks import demonstration_seed
+from muarl.runs.tasks import check_may_train, demonstration_seed
 from muarl.types.episode import Episode, read_episodes
 
 
 def run(config: RunConfig) -> Path:
     """Fine-tune ``model.checkpoint`` on demonstrations. Returns the run's folder, with a checkpoint in it."""
     prepare(config)
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
     places = places_of(config, with_rl=False)
     check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
     check_machine(config, config.sft, sampling=False)

@@ -60,11 +60,13 @@ def reproduce(
     if resolved.threads:
         os.environ["OMP_NUM_THREADS"] = str(resolved.threads)  # read when torch is first imported
     with working("Preparing the stages"):
-        from muarl_tools.experiments.reproduce import measuring, page, plan, sheets
+        from muarl_tools.experiments.reproduce import checks, measuring, page, plan, sheets
         from muarl_tools.experiments.stages import Experiment, show
 
         root = plan.root_of(resolved.runs_dir, resolved.name)
         experiment = Experiment(plan.stages(resolved, numbers))
+        if not page_only:
+            checks.check_stages(experiment.stages)
         if dry_run:
             experiment.check()
             show(experiment.table(), lines=False)
