@@ -15,7 +15,7 @@ from muarl.chat_formats.choice import own_template
 from muarl.chat_formats.qwen3 import CONTROL_TOKENS, Qwen3Format
 from muarl.learning.checkpoint_files import MANIFEST
 from muarl.learning.checkpoints import check_whole, load_policy, load_tokenizer, save_policy
-from muarl.learning.release import ModelNotes, model_card
+from muarl.learning.release import BENCHMARKS, ModelNotes, benchmarks_trained_on, model_card
 from muarl.types.chat import Message, ToolCall, ToolSpec, to_openai
 
 TOOLS = (
@@ -193,6 +193,24 @@ def test_the_sums_cover_the_new_files_and_the_card_may_be_edited(saved: Path) ->
     load_policy(saved)
     with pytest.raises(Exception, match=r"trainer\.json"):
         check_whole(saved)  # there is none; the card is not what it complains of
+
+
+def test_benchmarks_that_were_trained_on_go_with_the_model(saved: Path, tmp_path: Path) -> None:
+    """Through later trainings, whoever makes them, and what cannot be read as names is nothing."""
+    assert benchmarks_trained_on(saved) == () and BENCHMARKS not in (saved / "config.json").read_text()
+    first = load_policy(saved)
+    save_policy(tmp_path / "a", first.model, first.tokenizer, notes=ModelNotes(benchmarks=("tau1-retail",)))
+    second = load_policy(tmp_path / "a")
+    save_policy(tmp_path / "b", second.model, second.tokenizer, notes=ModelNotes(benchmarks=("bfcl-v3", "tau1-retail")))
+    save_policy(tmp_path / "c", second.model, second.tokenizer)
+    Qwen3ForCausalLM.from_pretrained(tmp_path / "b").save_pretrained(tmp_path / "theirs")
+    assert [benchmarks_trained_on(tmp_path / name) for name in ("a", "b", "c", "theirs")] == [
+        ("tau1-retail",), ("bfcl-v3", "tau1-retail"), ("tau1-retail",), ("bfcl-v3", "tau1-retail"),
+    ]  # fmt: skip
+    for strange in ("tau1-retail", {"tau1-retail": 1}, 7, None):
+        config = json.loads((saved / "config.json").read_text()) | {BENCHMARKS: strange}
+        (tmp_path / "c" / "config.json").write_text(json.dumps(config))
+        assert benchmarks_trained_on(tmp_path / "c") == ()
 
 
 def test_the_card_names_what_is_known() -> None:

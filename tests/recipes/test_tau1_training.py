@@ -233,6 +233,17 @@ def test_two_steps_on_the_papers_tasks(
     rows = RunDirectory.at(tmp_path / "runs" / "r").read_metrics()
     assert [r["episodes"] for r in rows if r["phase"] == "rl"] == [4, 4]
     assert [r["step"] for r in rows if r["phase"] == "validation"] == [0]
+    assert RunDirectory.at(tmp_path / "runs" / "r").read_json("summary")["trained_on_benchmark"]
+
+    with FakeOpenAI([text("I want to return a lamp."), text("Yes. ###STOP###")]) as server:
+        users = [o.replace("http://127.0.0.1:9/v1", server.url) for o in BOTH]
+        options = ["--checkpoint", str(tmp_path / "runs" / "r"), f"domain.name={domain}", "eval.tasks=1", *users]
+        options += ["model.max_context=16384", "rollout.tokens_per_turn=8", "eval.split=test", "--name", "e"]
+        measured = muarl("eval", *options)
+    assert measured.exit_code == 0, measured.output
+    assert "the agent was trained on the benchmark's own tasks" in measured.output
+    assert RunDirectory.at(tmp_path / "runs" / "e").read_json("summary")["trained_on_benchmark"]
+    assert "this score means nothing" in (tmp_path / "runs" / "e" / "report.md").read_text()
 
 
 @pytest.mark.data

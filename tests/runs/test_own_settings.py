@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from muarl.backends.checkpoint_names import checkpoint_folder, checkpoint_name, existing_checkpoint, run_of
+from muarl.backends.model_notes import NotedRun
 from muarl.basics.errors import CheckpointError, ConfigError
 from muarl.config.load import load_config
-from muarl.runs.own_settings import TAKEN, own_settings, reward_of
+from muarl.config.sections import DomainConfig
+from muarl.learning.release import BENCHMARKS
+from muarl.runs.own_settings import TAKEN, own_settings, reward_of, trained_on_benchmark
 from support.trained import make_run
 
 LARGE = (
@@ -51,6 +54,31 @@ def test_what_a_policy_learned_from_is_told_by_its_run(tmp_path: Path, rl: dict[
     run = make_run(tmp_path / "mine", rl=rl)
     assert reward_of(str(run / "checkpoints" / "rl" / "step-000003")) == reward
     assert reward_of("base") is None, "no reinforcement learning has made it"
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "domains", "seen"),
+    [
+        (["tau1-retail"], ["tau1-retail"], True),
+        (["tau1-retail"], ["tau2-retail"], True),
+        (["tau1-retail"], ["tau2-airline", "tau2-retail"], True),
+        (["tau1-retail"], ["tau2-airline", "bfcl-v3"], False),
+        (["tau1-retail"], ["retail-generated"], False),
+        (["nobody-knows", "./theirs.py:BENCH"], ["tau1-retail"], False),
+        ([], ["tau1-retail"], False),
+    ],
+)
+def test_a_score_on_tasks_that_were_trained_on_is_known(
+    tmp_path: Path, trained_on: list[str], domains: list[str], seen: bool
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({BENCHMARKS: trained_on}))
+    assert trained_on_benchmark(str(tmp_path), [DomainConfig(name=name) for name in domains]) is seen
+
+
+def test_a_run_notes_the_benchmarks_that_it_trains_on(tmp_path: Path) -> None:
+    for domain, benchmarks in (("tau1-airline", ("tau1-airline",)), ("airline-generated", ())):
+        config = load_config("cpu", [f"domain.name={domain}", f"runs_dir={tmp_path}"])
+        assert NotedRun.of(config).notes(["rl"]).benchmarks == benchmarks
 
 
 def test_nothing_that_reads_files_or_sends_keys_is_taken_from_a_run(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
+from muarl.environments.benchmark_training import benchmarks_among
 from muarl.environments.registry import find
 from muarl.learning.release import ModelNotes
 
@@ -80,6 +81,7 @@ class NotedRun:
                 ("Context", f"{model.max_context:,} tokens"),
                 ("Longest turn", f"{self.rollout.tokens_per_turn:,} tokens"),
             ),
+            benchmarks=benchmarks_among(domain.name for domain in self.domains),
             license=OWN_LICENSE if spec in SHIPPED else "",
         )
 

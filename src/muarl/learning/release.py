@@ -28,8 +28,12 @@ from muarl.chat_formats.families import (
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+CONFIG = "config.json"
 GENERATION = "generation_config.json"
 CARD = "README.md"
+BENCHMARKS = "muarl_trained_on_benchmarks"
+"""The field of ``CONFIG`` with the benchmarks on whose own tasks a checkpoint, or one that it was made from, was
+trained. It goes with the model, through transformers and other trainers too, since they keep fields of others."""
 _ENDS = ("<|im_end|>", "<|endoftext|>")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
@@ -60,6 +64,8 @@ class ModelNotes:
     """What was trained on."""
     settings: tuple[tuple[str, str], ...] = ()
     """(name, value) of what else a reader should know."""
+    benchmarks: tuple[str, ...] = ()
+    """The benchmarks on whose own tasks it was trained."""
     scores: tuple[tuple[str, str], ...] = ()
     """(what was measured, the figure)."""
     license: str = ""
@@ -106,7 +112,8 @@ def write_release(
     *,
     keep_template: bool = False,
 ) -> None:
-    """Write tokenizer, chat template, generation_config.json and the model card. The template is muarl's own for the
+    """Write tokenizer, chat template, generation_config.json and the model card; and the benchmarks that were trained
+    on into the folder's config.json, beside those that are there. The template is muarl's own for the
     Qwen3 format, in which every thought is kept; otherwise, with ``keep_template``, and where the model was trained
     with thoughts dropped as its template drops them, it is the tokenizer's, if it has one."""
     from muarl.chat_formats.choice import keeps_thoughts, own_template
@@ -126,7 +133,21 @@ def write_release(
     _complete_tokenizer_config(folder / "tokenizer_config.json", notes.chat_format, notes.tool_text)
     ends = _ENDS if family is QWEN3 else tuple(dict.fromkeys((*family.ends, tokenizer.eos_token or family.ends[0])))
     _write_json(folder / GENERATION, generation_settings(notes.start, tokenizer, ends))
+    if notes.benchmarks:
+        fields = read_json_object(folder / CONFIG)
+        _write_json(folder / CONFIG, fields | {BENCHMARKS: sorted({*_listed(fields), *notes.benchmarks})})
     (folder / CARD).write_text(model_card(notes, family, dropped=dropped), encoding="utf-8")
+
+
+def benchmarks_trained_on(folder: Path) -> tuple[str, ...]:
+    """The benchmarks on whose own tasks a checkpoint, or one that it was made from, was trained, as far as its folder
+    says. DataError if its config.json cannot be read."""
+    return _listed(read_json_object(folder / CONFIG))
+
+
+def _listed(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    names = fields.get(BENCHMARKS)
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _family(tokenizer: PreTrainedTokenizerFast, name: str) -> Family:

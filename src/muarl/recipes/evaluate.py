@@ -43,7 +43,7 @@ from muarl.report.difficulty import difficulty_table
 from muarl.rollouts.episode_runner import RolloutRequest
 from muarl.runs.context import RunContext, keep_own_rules, open_context, prepare, tell_domain
 from muarl.runs.eval_agent import Nobody, former_name, has_models, make_eval_agent
-from muarl.runs.own_settings import reward_of
+from muarl.runs.own_settings import reward_of, trained_on_benchmark
 from muarl.runs.prices import Bounds, with_prices
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.roles import Cast, Judges, Role, check_roles
@@ -93,7 +93,11 @@ def run(config: RunConfig) -> Path:
         for level, others in harder.items() if evaluation.end is RolloutEnd.COMPLETE else ():
             one = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, evaluation)
             evaluation = replace(evaluation, harder={**evaluation.harder, level: one})
-        reward = reward_of(playing.model.checkpoint) if playing.eval.agent == "sampled" else None
+        sampled, checkpoint = playing.eval.agent == "sampled", playing.model.checkpoint
+        # The flag speaks of an agent behind an endpoint, of which nothing else is known.
+        trained = config.train_on_benchmark or (sampled and trained_on_benchmark(checkpoint, config.domains))
+        evaluation = replace(evaluation, trained_on_benchmark=trained)
+        reward = reward_of(checkpoint) if sampled else None
         summary = summary_of(evaluation, run.seconds) | ({} if reward is None else {"reward": reward})
         if playing.eval.next_turns:
             summary["next_turns"] = next_turns(cast, playing.rollout.concurrency, places, agent, tasks, progress)
@@ -105,6 +109,8 @@ def run(config: RunConfig) -> Path:
         )
         write_text(run.path / "report.md", report_text(evaluation, report, summary))
         progress.console.print(report.to_table())
+        if trained:
+            progress.say("Warning: the agent was trained on the benchmark's own tasks: this score means nothing.")
         for text in report.warnings():
             progress.say(f"Warning: {text}.")
         if (difficulty := difficulty_table(summary)) is not None:

@@ -22,6 +22,7 @@ from muarl.config.rl import RlConfig
 from muarl.config.sections import EvalConfig, RunConfig
 from muarl.config.stages import SftConfig
 from muarl.domains.tasks import Task
+from muarl.environments.benchmark_training import benchmarks_among
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places, Users
 from muarl.observe.headline import HARDER_USERS, last_lines, training_summary
@@ -146,6 +147,7 @@ def run(config: RunConfig) -> Path:
             "demonstrator": _success(demonstrations),
             **by_domain,
             "reward": config.rl.reward,
+            "trained_on_benchmark": bool(benchmarks_among(domain.name for domain in config.domains)),
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(run.seconds, 1),

@@ -27,6 +27,7 @@ from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.config.sections import RunConfig
 from muarl.domains.tasks import Task
+from muarl.environments.benchmark_training import benchmarks_among
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.environments.play import Player
@@ -102,15 +103,17 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
         try:
             train(context, config, places, policy, after_step=attempt.step)
         except StoppedBySignError:
-            _summarise(folder, config.rl.reward, config.seed)
+            _summarise(folder, config)
             raise
-        _summarise(folder, config.rl.reward, config.seed)
+        _summarise(folder, config)
     return folder.path
 
 
-def _summarise(folder: RunDirectory, reward: str, seed: int) -> None:
-    facts = {"reward": reward, "training": training_summary(folder.read_metrics())}
-    folder.write_summary({**facts, "seed": seed, "seconds": folder.seconds})
+def _summarise(folder: RunDirectory, config: RunConfig) -> None:
+    trained = bool(benchmarks_among(domain.name for domain in config.domains))
+    facts = {"reward": config.rl.reward, "trained_on_benchmark": trained}
+    facts["training"] = training_summary(folder.read_metrics())
+    folder.write_summary({**facts, "seed": config.seed, "seconds": folder.seconds})
 
 
 def train(

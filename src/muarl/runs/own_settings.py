@@ -7,7 +7,7 @@ else's, so that only a few plain values are taken from it, each checked: never a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.section import Section
 from muarl.config.sections import DomainConfig, ModelConfig
-from muarl.environments.registry import approved, canonical, is_reference, names, unknown
+from muarl.environments.benchmark_training import has_learned_from
+from muarl.environments.registry import approved, canonical, find, is_reference, names, unknown
+from muarl.learning.release import benchmarks_trained_on
 
 TAKEN: Mapping[str, type[Section]] = {
     "domain.name": DomainConfig,
@@ -137,6 +139,13 @@ def reward_of(spec: str) -> str | None:
         return RlConfig.model_validate({name: rl.get(name) or {} for name in ("shaping", "layers")}).reward
     except (ConfigError, ValidationError):
         return None
+
+
+def trained_on_benchmark(spec: str, domains: Sequence[DomainConfig]) -> bool:
+    """Whether the policy of that checkpoint, or one that it was made from, was trained on tasks of a benchmark among
+    these domains, as far as its folder says."""
+    benchmarks = benchmarks_trained_on(checkpoint_folder(spec))
+    return any(has_learned_from(find(domain.name), benchmarks) for domain in domains)
 
 
 def _of_preset(name: str) -> OwnSettings:

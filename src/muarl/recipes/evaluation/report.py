@@ -59,6 +59,8 @@ class Evaluation:
     """What models of searches used."""
     harder: Mapping[str, HarderEvaluation] = field(default_factory=dict)
     """By level, the evaluations with users who are harder to serve."""
+    trained_on_benchmark: bool = False
+    """Whether the agent, as far as is known, was trained on tasks of a benchmark that it is measured on."""
 
     @property
     def all_episodes(self) -> list[Episode]:
@@ -97,7 +99,7 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "ended": evaluation.end.value,
         "planned": evaluation.planned,
         "excluded_by": dict(sorted(Counter(_boundary(e) for e in episodes if e.verdict is None).items())),
-        "trained_on_benchmark": config.train_on_benchmark,
+        "trained_on_benchmark": evaluation.trained_on_benchmark,
         "usage": usage_metrics(episodes),
         "judge_usage": evaluation.judged.to_json() if Judges.of(config.eval, config.domains).models else None,
         "cost": _cost(evaluation),
@@ -251,7 +253,7 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
         facts += [(name.replace("_", " "), f"{value:.4g}") for name, value in benchmark["figures"].items()]
     for name, turns in summary.get("next_turns", {}).items():
         facts.append((f"in the expert's turns, {name}", turns_text(turns)))
-    if config.train_on_benchmark:
+    if evaluation.trained_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
     return facts
 
