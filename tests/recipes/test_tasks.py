@@ -178,6 +178,23 @@ def test_a_benchmark_is_not_trained_on_unasked_from_python_either(recipe: str, t
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+@pytest.mark.parametrize("command", ["sft", "quickstart"])
+def test_conversations_about_a_benchmark_are_not_learned_from_unasked(
+    muarl: Callable[..., Any], tmp_path: Path, command: str, more: list[str]
+) -> None:
+    run = tmp_path / "measured"
+    (run / "episodes").mkdir(parents=True)
+    (run / "status.json").write_text('{"command": "eval"}')
+    (run / "config.yaml").write_text("domain: {name: tau2-retail}")
+    (run / "episodes" / "eval.jsonl").write_text("")
+    result = muarl(command, f"sft.demonstrations_file={run / 'episodes' / 'eval.jsonl'}", *more)
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert "sft.demonstrations_file: " in told and "benchmark's own tasks (tau2-retail)" in told
+    assert "train_on_benchmark=true" in told and not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(("command", "role"), [("train", "user"), ("eval", "eval_user"), ("sft", "user")])
 def test_scripted_users_have_no_lines_for_generated_tasks(
     muarl: Callable[..., Any], tmp_path: Path, command: str, role: str

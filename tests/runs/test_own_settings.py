@@ -79,6 +79,11 @@ def test_a_run_notes_the_benchmarks_that_it_trains_on(tmp_path: Path) -> None:
     for domain, benchmarks in (("tau1-airline", ("tau1-airline",)), ("airline-generated", ())):
         config = load_config("cpu", [f"domain.name={domain}", f"runs_dir={tmp_path}"])
         assert NotedRun.of(config).notes(["rl"]).benchmarks == benchmarks
+    played = make_run(tmp_path / "played", "domain.name=tau2-retail")
+    (played / "status.json").write_text("{}")
+    config = load_config("cpu", [f"runs_dir={tmp_path}", f"sft.demonstrations_file={played / 'episodes.jsonl'}"])
+    assert NotedRun.of(config).notes(["cold_start"]).benchmarks == ("tau2-retail",)
+    assert NotedRun.of(config).notes(["rl"]).benchmarks == (), "it plays tasks of its own"
 
 
 def test_nothing_that_reads_files_or_sends_keys_is_taken_from_a_run(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from muarl.config.rl import RlConfig
 from muarl.config.rollout import RolloutConfig
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
-from muarl.environments.benchmark_training import benchmarks_among
+from muarl.environments.benchmark_training import benchmarks_learned
 from muarl.environments.registry import find
 from muarl.learning.release import ModelNotes
 
@@ -38,11 +38,14 @@ class NotedRun:
     rl: RlConfig
     """Read only where there is reinforcement learning."""
     seed: int
+    demonstrations: Path | None = None
+    """The file that a cold start learns from, if it does from one."""
 
     @classmethod
     def of(cls, config: RunConfig) -> NotedRun:
         """That of a configuration."""
-        return cls(config.model, config.rollout, config.domains, config.user, config.rl, config.seed)
+        file = config.sft.demonstrations_file
+        return cls(config.model, config.rollout, config.domains, config.user, config.rl, config.seed, file)
 
     def notes(self, phases: Sequence[str], begins: Path | None = None) -> ModelNotes:
         """The notes of a training run's checkpoints, of these ``phases`` of it (COLD_START, RL, USER_RL).
@@ -71,6 +74,7 @@ class NotedRun:
         if USER_RL in phases:
             method = self.rl.method or "grpo"
             methods.append((USER_RL, f"reinforcement learning ({method}) as a user model, against a fixed agent"))
+        file = self.demonstrations if COLD_START in phases else None
         return replace(
             plain,
             start=start,
@@ -81,7 +85,7 @@ class NotedRun:
                 ("Context", f"{model.max_context:,} tokens"),
                 ("Longest turn", f"{self.rollout.tokens_per_turn:,} tokens"),
             ),
-            benchmarks=benchmarks_among(domain.name for domain in self.domains),
+            benchmarks=benchmarks_learned((domain.name for domain in self.domains), file),
             license=OWN_LICENSE if spec in SHIPPED else "",
         )
 

@@ -22,7 +22,7 @@ from muarl.config.rl import RlConfig
 from muarl.config.sections import EvalConfig, RunConfig
 from muarl.config.stages import SftConfig
 from muarl.domains.tasks import Task
-from muarl.environments.benchmark_training import benchmarks_among
+from muarl.environments.benchmark_training import benchmarks_learned
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places, Users
 from muarl.observe.headline import HARDER_USERS, last_lines, training_summary
@@ -58,9 +58,10 @@ def run(config: RunConfig) -> Path:
     """Run the whole job in one run folder and write summary.json and report.html there. Returns the folder."""
     prepare(config)
     cast, bounds = Cast.of(config), Bounds.of(config)
-    check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
+    file = config.sft.demonstrations_file
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, file=file)
     check_quickstart(cast, bounds)
-    check_demonstrations(config.sft.demonstrations_file, cast, bounds)
+    check_demonstrations(file, cast, bounds)
     places = places_of(config)
     check_practice(config.rl.practice, places)
     planned = PlannedRun.of(config)
@@ -147,7 +148,7 @@ def run(config: RunConfig) -> Path:
             "demonstrator": _success(demonstrations),
             **by_domain,
             "reward": config.rl.reward,
-            "trained_on_benchmark": bool(benchmarks_among(domain.name for domain in config.domains)),
+            "trained_on_benchmark": bool(benchmarks_learned((d.name for d in config.domains), file)),
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(run.seconds, 1),

@@ -27,7 +27,7 @@ from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.config.sections import RunConfig
 from muarl.domains.tasks import Task
-from muarl.environments.benchmark_training import benchmarks_among
+from muarl.environments.benchmark_training import benchmarks_learned
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.environments.play import Player
@@ -110,7 +110,7 @@ def _run(config: RunConfig, attempt: Attempt) -> Path:
 
 
 def _summarise(folder: RunDirectory, config: RunConfig) -> None:
-    trained = bool(benchmarks_among(domain.name for domain in config.domains))
+    trained = bool(benchmarks_learned(domain.name for domain in config.domains))
     facts = {"reward": config.rl.reward, "trained_on_benchmark": trained}
     facts["training"] = training_summary(folder.read_metrics())
     folder.write_summary({**facts, "seed": config.seed, "seconds": folder.seconds})

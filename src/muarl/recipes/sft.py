@@ -41,17 +41,15 @@ from muarl.types.episode import Episode, read_episodes
 def run(config: RunConfig) -> Path:
     """Fine-tune ``model.checkpoint`` on demonstrations. Returns the run's folder, with a checkpoint in it."""
     prepare(config)
-    check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
+    file = config.sft.demonstrations_file
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, file=file)
     places = places_of(config, with_rl=False)
-    check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
+    check_demonstrations(file, Cast.of(config), Bounds.of(config))
     check_machine(config, config.sft, sampling=False)
     policy = load_model(config.model, weights=Compute.of(config).learns_here)
-    if config.sft.demonstrations_file is not None:  # others are made within the run
-        check_lengths(
-            config.learner.pack_tokens,
-            policy,
-            _samples(config.model, config.sft, places, policy, read_demonstrations(config.sft.demonstrations_file)),
-        )
+    if file is not None:  # others are made within the run
+        samples = _samples(config.model, config.sft, places, policy, read_demonstrations(file))
+        check_lengths(config.learner.pack_tokens, policy, samples)
     with open_context(config, "sft", on_cluster=True, learns_only=True) as context:
         context.loop.closes(places)
         cold_start(context, config, places, policy)

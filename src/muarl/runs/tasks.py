@@ -4,12 +4,14 @@ on. Stages of one run never meet each other's tasks, and runs of different seeds
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from muarl.basics.errors import ConfigError
 from muarl.config.rl import PracticeConfig, RlConfig
 from muarl.config.sections import DomainConfig, EvalConfig
 from muarl.config.stages import BaseConfig, SftConfig
 from muarl.domains.tasks import Task, kind_of
+from muarl.environments.benchmark_training import benchmarks_played
 from muarl.environments.places import Places
 from muarl.environments.registry import find
 
@@ -50,9 +52,15 @@ def validation_tasks(ev: EvalConfig, places: Places) -> Sequence[Task]:
     return places.draw("validation", ev.validation_tasks, ev.seed, 0)
 
 
-def check_may_train(domains: Sequence[DomainConfig], *, on_benchmark: bool) -> None:
-    """ConfigError if a run in these domains would train on a benchmark's own tasks without saying so
-    (``train_on_benchmark``)."""
+def check_may_train(domains: Sequence[DomainConfig], *, on_benchmark: bool, file: Path | None = None) -> None:
+    """ConfigError if a run in these domains, or on the demonstrations in this ``file``, would train on a benchmark's
+    own tasks without saying so (``train_on_benchmark``)."""
+    if file is not None and not on_benchmark and (played := benchmarks_played(file)):
+        raise ConfigError(
+            f"sft.demonstrations_file: {file} holds conversations about a benchmark's own tasks ({', '.join(played)}), "
+            "and learning from them makes its scores meaningless: take others, or set train_on_benchmark=true if this "
+            "is what you want."
+        )
     for environment in (find(domain.name) for domain in domains):
         if environment.is_benchmark and not on_benchmark:
             instead = f"Train on domain.name={environment.practice}, or set" if environment.practice else "Set"
