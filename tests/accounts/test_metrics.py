@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from muarl.accounts.metrics import (
+    DOMAIN,
     agent_turns,
     behaviour,
     diversity,
@@ -19,6 +20,7 @@ from muarl.accounts.metrics import (
     tool_metrics,
     without_violation,
 )
+from muarl.accounts.success import clean_success_rate
 from muarl.types.chat import GREETING, Message, ToolCall
 from muarl.types.episode import Episode, StopReason, TokenTrace, Turn, Usage, Verdict
 
@@ -50,6 +52,21 @@ def test_a_success_without_any_violation_is_one_that_the_audit_has_seen() -> Non
     found = episode_metrics([clean, broken, failed, unseen])
     assert (found["success"], found["success_without_violation"]) == (0.75, 1 / 3)
     assert "success_without_violation" not in episode_metrics([unseen]), "not checked is not clean"
+
+
+def test_success_without_any_violation_is_of_the_same_episodes_as_success() -> None:
+    """So it is never the larger of the two: not by a failure that nobody audited, nor by another domain's failures."""
+    clean, failed = make(1.0, audit={"violations": 0.0}), make(0.0)
+    found = episode_metrics([clean, failed])
+    assert found["success"] == found["success_without_violation"] == 0.5
+
+    audited = [make(r, task_id=t, audit={"violations": 0.0}, tags={DOMAIN: "a"}) for r, t in ((1.0, "1"), (0.0, "2"))]
+    unaudited = [make(0.0, task_id=t, tags={DOMAIN: "b"}) for t in "34"]
+    found = episode_metrics([*audited, *unaudited])
+    assert found["success"] == 0.25 and "success_without_violation" not in found
+    assert found["domain/a/success_without_violation"] == 0.5
+    assert clean_success_rate([*audited, *unaudited]) is None
+    assert clean_success_rate(audited).value == 0.5  # type: ignore[union-attr]
 
 
 def test_infrastructure_failures_are_counted_and_excluded() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from muarl.accounts.intervals import wilson
+from muarl.accounts.metrics import DOMAIN
 from muarl.audit.findings import Finding, read_findings, worst, write_findings
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.basics.errors import DataError
@@ -52,6 +53,25 @@ def test_shares_by_layer() -> None:
     assert {name: (c.findings, c.episodes) for name, c in found.rules.items()} == {
         "second-user": (2, 1), "cross-user-lookup": (1, 1), "cross-user-write": (1, 1),
     }  # fmt: skip
+
+
+def test_success_without_any_violation_counts_what_failed_without_a_word() -> None:
+    found = summed(("a#0", 1.0, ()), ("b#0", 0.0, ()))
+    silent = episode("c#0", 0.0)
+    silent.turns = silent.turns[:1]
+    found.add(silent, (), rules=RETAIL_BENCHMARK)
+    assert found.success is not None and found.success_without_violation is not None
+    assert (found.success.value, found.success_without_violation.value) == (1 / 3, 1 / 3)
+
+
+def test_of_several_domains_each_must_be_checked_for_what_is_said_of_all() -> None:
+    found = AuditSummary("test")
+    for name, declared in (("a", RETAIL_BENCHMARK), ("b", UNDECLARED)):
+        played = episode(f"{name}#0")
+        played.tags[DOMAIN] = name
+        found.add(played, (), rules=declared)
+    assert found.by_domain["a"].success_without_violation is not None
+    assert found.by_domain["b"].success_without_violation is None is found.success_without_violation
 
 
 def test_violations_are_what_is_wrong_beside_the_outcome() -> None:

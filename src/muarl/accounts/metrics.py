@@ -58,6 +58,18 @@ def without_violation(episode: Episode) -> bool | None:
     return None if violations is None else is_success(episode.reward) and not violations
 
 
+def clean_outcomes(episodes: Iterable[Episode]) -> list[tuple[Episode, bool]] | None:
+    """Scored episodes, each with whether it is a success without any violation. One that did not succeed is none,
+    audited or not; successes that were not audited are left out. None, which is "not checked", where no episode was
+    audited, or none of one of several domains, whose successes would be missing beside the others'."""
+    counted = scored(episodes)
+    for own in by_domain(counted).values() or [counted]:
+        if all(without_violation(e) is None for e in own):
+            return None
+    outcomes = [(e, without_violation(e) if is_success(e.reward) else False) for e in counted]
+    return [(e, clean) for e, clean in outcomes if clean is not None]
+
+
 def scored(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes that count: all but infrastructure failures. ValueError if one of them has no verdict."""
     scored_episodes = [e for e in episodes if e.stop is not StopReason.INFRASTRUCTURE]
@@ -306,8 +318,8 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
 
     Besides those: ``episodes`` (scored), ``excluded`` (see also ``exclusion_metrics``), ``reward`` and ``success``
     (means), ``turns`` (agent messages),
-    ``agent_tokens``, ``agent_tokens_per_turn``, ``truncated`` (share cut by a limit), ``diversity``; and, of those that
-    were audited, ``success_without_violation`` (a mean as well).
+    ``agent_tokens``, ``agent_tokens_per_turn``, ``truncated`` (share cut by a limit), ``diversity``; and, where they
+    were audited, ``success_without_violation`` (of ``clean_outcomes``, a mean as well).
     """
     everything = list(episodes)
     scored_episodes = scored(everything)
@@ -322,8 +334,8 @@ def _episode_metrics(episodes: Iterable[Episode]) -> dict[str, float]:
     tokens = [agent_tokens(e) for e in scored_episodes]
     out["reward"] = fmean(e.reward for e in scored_episodes)
     out["success"] = fmean(is_success(e.reward) for e in scored_episodes)
-    if checked := [clean for e in scored_episodes if (clean := without_violation(e)) is not None]:
-        out[SUCCESS_WITHOUT_VIOLATION] = fmean(checked)
+    if checked := clean_outcomes(scored_episodes):
+        out[SUCCESS_WITHOUT_VIOLATION] = fmean(clean for _, clean in checked)
     out["turns"] = fmean(turns)
     out["agent_tokens"] = fmean(tokens)
     if sum(turns):

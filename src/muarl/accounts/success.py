@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from muarl.accounts.intervals import Estimate, share_of
-from muarl.accounts.metrics import by_domain, is_success, scored, without_violation
+from muarl.accounts.metrics import by_domain, clean_outcomes, is_success, scored
 from muarl.types.episode import Episode
 
 
@@ -27,12 +27,11 @@ def success_rate(episodes: Iterable[Episode]) -> Estimate:
 
 
 def clean_success_rate(episodes: Iterable[Episode]) -> Estimate | None:
-    """The share of audited episodes that succeeded without any violation (``metrics.without_violation``), with the
-    interval of ``success_rate``; None where none was audited, which is "not checked"."""
+    """The share of scored episodes that succeeded without any violation (``metrics.clean_outcomes``), with the interval
+    of ``success_rate``; None where that was not checked."""
     tasks: dict[str, list[bool]] = defaultdict(list)
-    for e in scored(episodes):
-        if (clean := without_violation(e)) is not None:
-            tasks[e.task_id].append(clean)
+    for e, clean in clean_outcomes(episodes) or ():
+        tasks[e.task_id].append(clean)
     return share_of(tasks.values()) if tasks else None
 
 

@@ -187,13 +187,20 @@ class AuditSummary:
 
     @property
     def success_without_violation(self) -> Estimate | None:
-        """The share of scored episodes that succeeded without a violation in any other layer (``violations``); None if
-        none was scored, or where neither policy nor safety was checked."""
+        """The share of scored episodes that succeeded without a violation in any other layer (``violations``), as in
+        ``metrics.clean_outcomes``; None if none was scored, or where neither policy nor safety was checked, be it in
+        one of several domains."""
+        attempts = [[a for a in t if a.success is not None] for t in self._tasks.values()]
+        if all(a.violations is None for t in attempts for a in t):
+            return None
+        parts = self.by_domain.values()
+        if any(part.success is not None and part.success_without_violation is None for part in parts):
+            return None
         scored = [
-            [a.success and not a.violations for a in t if a.success is not None and a.violations is not None]
-            for t in self._tasks.values()
+            [bool(a.success and not a.violations) for a in t if not a.success or a.violations is not None]
+            for t in attempts
         ]
-        return share_of(scored) if any(scored) else None
+        return share_of(t for t in scored if t) if any(scored) else None
 
     @property
     def pass_hat(self) -> dict[int, Estimate]:

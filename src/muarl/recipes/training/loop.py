@@ -44,7 +44,7 @@ VALIDATION = "validation"
 
 def validation_scores(rows: Iterable[Mapping[str, Any]]) -> dict[int, float]:
     """What a run's validations choose checkpoints by, by the number of steps made before: success without any violation
-    where every validation tells it, else success."""
+    where every validation tells it of all domains, else success."""
     held = [r for r in rows if r.get("phase") == VALIDATION and "success" in r]
     name = SUCCESS_WITHOUT_VIOLATION if all(SUCCESS_WITHOUT_VIOLATION in r for r in held) else "success"
     return {int(r["step"]) + 1: float(r[name]) for r in held}
