@@ -121,6 +121,8 @@ def test_the_presets_are_those_that_the_help_names() -> None:
         (["coldstart.size=huge"], "coldstart.size is huge; the sizes of the scenarios are tiny, small, medium"),
         (["coldstart.scenarios=[hotl-generated]"], "coldstart.scenarios: there is no environment 'hotl-generated'"),
         (["coldstart.scenarios=[hotl-generated]"], "did you mean hotel-generated?"),
+        (["coldstart.scenarios=[hotel-generated, tau2-telecom]"], "coldstart.scenarios: tau2-telecom is a benchmark"),
+        (["coldstart.scenarios=[tau2-telecom]"], "set train_on_benchmark=true if this is what you want"),
     ],
 )
 def test_sizes_and_scenarios_are_checked_against_the_environments(

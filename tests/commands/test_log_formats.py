@@ -239,3 +239,14 @@ def test_a_reward_that_no_number_can_hold_is_refused_by_line(tmp_path: Path) -> 
     log = lines(tmp_path / "log.jsonl", [{"id": "a", "messages": said, "reward": 10**400}])
     found = muarl("audit", log)
     assert found.exit_code == 2 and "reward: a whole number of more than 300 digits" in found.output
+
+
+def test_no_training_tasks_are_made_of_what_a_benchmark_was_measured_by(tmp_path: Path) -> None:
+    log = tmp_path / "run" / "episodes" / "eval.jsonl"
+    log.parent.mkdir(parents=True)
+    (tmp_path / "run" / "status.json").write_text('{"command": "eval"}')
+    (tmp_path / "run" / "config.yaml").write_text("domain: {name: tau2-retail}")
+    log.write_text("")
+    done = muarl("tasks", "from-log", log, "--out", tmp_path / "tasks.jsonl")
+    assert done.exit_code == 2 and not (tmp_path / "tasks.jsonl").exists()
+    assert f"{log}: holds conversations about a benchmark's own tasks (tau2-retail)" in done.stderr

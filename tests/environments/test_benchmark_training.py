@@ -44,6 +44,23 @@ def test_a_run_says_what_its_conversations_are_about(
     assert benchmarks_learned(["bfcl-v3"], file) == tuple(dict.fromkeys(["bfcl-v3", *benchmarks]))
 
 
+def test_a_run_itself_and_one_of_its_steps_are_known_too(tmp_path: Path) -> None:
+    run = played_in(tmp_path / "run", "tau2-retail").parent.parent
+    for place in (run, str(run), f"{run}:3", run / "episodes"):
+        assert benchmarks_played(place) == ("tau2-retail",)
+    assert benchmarks_played(tmp_path / "none") == benchmarks_played("none:3") == ()
+
+
+def test_of_a_cold_start_its_scenarios_count(tmp_path: Path) -> None:
+    """Its section ``domain`` means nothing."""
+    file = played_in(tmp_path / "run", "tau1-retail")
+    (tmp_path / "run" / "status.json").write_text(json.dumps({"command": "coldstart"}))
+    scenarios = ["hotel-generated", "tau2-telecom", "texts/folder"]
+    config = {"domain": {"name": "tau1-retail"}, "coldstart": {"scenarios": scenarios}}
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(config))
+    assert benchmarks_played(file) == ("tau2-telecom",)
+
+
 def test_of_a_file_elsewhere_nothing_is_known(tmp_path: Path) -> None:
     file = played_in(tmp_path / "run", "tau2-retail")
     shutil.copy(file, tmp_path / "alone.jsonl")

@@ -178,20 +178,29 @@ def test_a_benchmark_is_not_trained_on_unasked_from_python_either(recipe: str, t
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("more", [[], ["--dry-run"]])
-@pytest.mark.parametrize("command", ["sft", "quickstart"])
+@pytest.mark.parametrize(
+    ("command", "setting", "more"),
+    [
+        ("sft", "sft.demonstrations_file", []),
+        ("sft", "sft.demonstrations_file", ["--dry-run"]),
+        ("quickstart", "sft.demonstrations_file", []),
+        ("sft-user", "sft.demonstrations_file", []),
+        ("train", "rl.replay", []),
+        ("train", "rl.replay", ["--dry-run"]),
+    ],
+)
 def test_conversations_about_a_benchmark_are_not_learned_from_unasked(
-    muarl: Callable[..., Any], tmp_path: Path, command: str, more: list[str]
+    muarl: Callable[..., Any], tmp_path: Path, command: str, setting: str, more: list[str]
 ) -> None:
     run = tmp_path / "measured"
     (run / "episodes").mkdir(parents=True)
     (run / "status.json").write_text('{"command": "eval"}')
     (run / "config.yaml").write_text("domain: {name: tau2-retail}")
     (run / "episodes" / "eval.jsonl").write_text("")
-    result = muarl(command, f"sft.demonstrations_file={run / 'episodes' / 'eval.jsonl'}", *more)
-    assert result.exit_code == 2
+    result = muarl(command, f"{setting}={run / 'episodes' / 'eval.jsonl'}", *more)
+    assert result.exit_code == 2, result.output
     told = " ".join(result.stderr.split())
-    assert "sft.demonstrations_file: " in told and "benchmark's own tasks (tau2-retail)" in told
+    assert f"{setting}: " in told and "benchmark's own tasks (tau2-retail)" in told
     assert "train_on_benchmark=true" in told and not (tmp_path / "runs").exists()
 
 

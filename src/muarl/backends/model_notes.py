@@ -74,7 +74,8 @@ class NotedRun:
         if USER_RL in phases:
             method = self.rl.method or "grpo"
             methods.append((USER_RL, f"reinforcement learning ({method}) as a user model, against a fixed agent"))
-        file = self.demonstrations if COLD_START in phases else None
+        shown = self.demonstrations if COLD_START in phases else None
+        recorded = self.rl.replay if RL in phases else None
         return replace(
             plain,
             start=start,
@@ -85,7 +86,7 @@ class NotedRun:
                 ("Context", f"{model.max_context:,} tokens"),
                 ("Longest turn", f"{self.rollout.tokens_per_turn:,} tokens"),
             ),
-            benchmarks=benchmarks_learned((domain.name for domain in self.domains), file),
+            benchmarks=benchmarks_learned((domain.name for domain in self.domains), shown, recorded),
             license=OWN_LICENSE if spec in SHIPPED else "",
         )
 

@@ -292,8 +292,9 @@ def _run_resolved(
     if recipe in TRAINING:
         from muarl.runs.tasks import check_may_train
 
-        file = None if recipe == "rl" else resolved.sft.demonstrations_file
-        check_may_train(resolved.domains, on_benchmark=resolved.train_on_benchmark, file=file)
+        shown = {"sft.demonstrations_file": resolved.sft.demonstrations_file}
+        files = {"rl.replay": resolved.rl.replay} if recipe == "rl" else shown
+        check_may_train(resolved.domains, on_benchmark=resolved.train_on_benchmark, files=files)
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
         raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
     if dry_run:

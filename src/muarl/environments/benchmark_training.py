@@ -6,34 +6,47 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from muarl.basics.errors import ConfigError, DataError
-from muarl.basics.untrusted import read_yaml
+from muarl.basics.untrusted import read_json_object, read_yaml
 from muarl.environments.environment import Environment
 from muarl.environments.recorded_episodes import usable
 from muarl.environments.registry import find
 
 UP = 2
-"""How many folders a file of conversations lies below its run's, at most."""
+"""How many folders lie between a run and a file of its conversations, at most."""
 
 
-def benchmarks_learned(domains: Iterable[str], file: Path | None = None) -> tuple[str, ...]:
-    """The benchmarks on whose own tasks a run trains: those among its ``domains``, and those of the demonstrations in
-    its ``file``. Domains of code that nobody has named in this process are left out, and those of plug-ins that are
-    not installed."""
-    own = [environment.name for environment in map(_known, domains) if environment and environment.is_benchmark]
-    return tuple(dict.fromkeys([*own, *(() if file is None else benchmarks_played(file))]))
+def benchmarks_learned(domains: Iterable[str], *conversations: str | Path | None) -> tuple[str, ...]:
+    """The benchmarks on whose own tasks a run trains: those among its ``domains``, and those of the ``conversations``
+    that it learns from (see ``benchmarks_played``; None: none). Domains of code that nobody has named in this process
+    are left out, and those of plug-ins that are not installed."""
+    played = [name for place in conversations if place is not None for name in benchmarks_played(place)]
+    return tuple(dict.fromkeys([*benchmarks_among(domains), *played]))
 
 
-def benchmarks_played(file: Path) -> tuple[str, ...]:
-    """The benchmarks whose tasks the conversations in a file are about, by the configuration of the run that it lies
-    in. None are known of a file that lies in no run."""
-    for folder in list(file.expanduser().absolute().parents)[: UP + 1]:
+def benchmarks_among(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these environments that are benchmarks."""
+    return tuple(environment.name for environment in map(_known, names) if environment and environment.is_benchmark)
+
+
+def benchmarks_played(place: str | Path) -> tuple[str, ...]:
+    """The benchmarks whose tasks conversations are about, by the configuration of the run that they lie in. ``place``:
+    a file, a run, or RUN:STEP. None are known of what lies in no run."""
+    path = Path(place).expanduser()
+    if not path.exists() and (run := str(place).rpartition(":")[0]):
+        path = Path(run).expanduser()
+    for folder in [path, *path.absolute().parents][: UP + 2]:
         if (folder / "status.json").is_file() and (folder / "config.yaml").is_file():
             try:
-                config = read_yaml(folder / "config.yaml")
+                config, status = read_yaml(folder / "config.yaml"), read_json_object(folder / "status.json")
             except DataError:
                 return ()
-            played = usable(config) if isinstance(config, Mapping) else []
-            return tuple(environment.name for environment in played if environment.is_benchmark)
+            if not isinstance(config, Mapping):
+                return ()
+            if status.get("command") != "coldstart":
+                return tuple(environment.name for environment in usable(config) if environment.is_benchmark)
+            section = config.get("coldstart")
+            scenarios = section.get("scenarios") if isinstance(section, Mapping) else None
+            return benchmarks_among(map(str, scenarios)) if isinstance(scenarios, list) else ()
     return ()
 
 

@@ -30,6 +30,7 @@ from muarl.environments.play import local_executor
 from muarl.recipes.coldstart_scenarios import (
     ColdStartSource,
     check_bound,
+    check_may_learn,
     check_size,
     endpoints,
     source_of,
@@ -54,6 +55,7 @@ DRAWN = "drawn"
 def run(config: RunConfig) -> Path:
     """Make the dataset. Returns the run's folder, with ``dataset/`` in it."""
     check_size(config.coldstart)
+    check_may_learn(config.coldstart, on_benchmark=config.train_on_benchmark)
     tools = tools_endpoint(config.coldstart)
     sources = [source_of(name, config, tools) for name in config.coldstart.scenarios]
     others = _Others.of(config.coldstart.judge, tools, *(source.writer for source in sources))

@@ -30,6 +30,7 @@ from muarl.config.stages import ColdstartConfig
 from muarl.domains.scripted_expert import ErrorProfile
 from muarl.domains.tasks import Task
 from muarl.endpoints.client import Endpoint
+from muarl.environments.benchmark_training import benchmarks_among
 from muarl.environments.configure import place_of
 from muarl.environments.environment import GENERATED_RULES
 from muarl.environments.place import Draw, ImaginedPlace, Place
@@ -76,6 +77,17 @@ def check_size(coldstart: ColdstartConfig) -> None:
     sizes = list(dict.fromkeys(size for environment in made for size in environment.sizes))
     if sizes and coldstart.size not in (*sizes, ColdstartConfig().size):
         raise ConfigError(f"coldstart.size is {coldstart.size}; the sizes of the scenarios are {', '.join(sizes)}")
+
+
+def check_may_learn(coldstart: ColdstartConfig, *, on_benchmark: bool) -> None:
+    """ConfigError if conversations would be about a benchmark's own tasks, to be learned from, without anybody saying
+    so (``train_on_benchmark``)."""
+    made = benchmarks_among(name for name in coldstart.scenarios if not is_folder(name))
+    if made and not on_benchmark:
+        raise ConfigError(
+            f"coldstart.scenarios: {made[0]} is a benchmark, and learning from conversations about its own tasks makes "
+            "its scores meaningless: choose other environments, or set train_on_benchmark=true if this is what you want"
+        )
 
 
 def source_of(name: str, config: RunConfig, tools: Endpoint | None) -> ColdStartSource:

@@ -29,6 +29,7 @@ from muarl.chat_formats.choice import chat_format
 from muarl.config.section import UserConfig
 from muarl.config.sections import DomainConfig, ModelConfig, RunConfig
 from muarl.config.stages import BaseConfig
+from muarl.environments.benchmark_training import benchmarks_learned
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
@@ -60,6 +61,7 @@ from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.prices import Bounds
 from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.roles import Cast, check_roles
+from muarl.runs.tasks import check_may_train
 from muarl.types.episode import Episode
 
 TOKENIZER_CONVERSATIONS = 2000
@@ -82,6 +84,7 @@ def run(config: RunConfig) -> Path:
         _check_shape(config.base)
     for world in worlds:
         _check_offers(world, config.user.kind)
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark)
     places = places_of(config, with_rl=False)
     user = base_users(config.user)
     check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
@@ -100,9 +103,9 @@ def run(config: RunConfig) -> Path:
         entities = _entities(policy.tokenizer, _values(worlds, chat))
         base = config.base
         batches = Batches(samples, often, entities, base.batch, context.seed, others=base.others_learnt)
-        nll = _train(context, config.base, policy, batches, _notes(config.domain_text, base.seed, len(samples), start))
-        run = context.folder
-        notes = _notes(config.domain_text, base.seed, len(samples), start).at({"step": config.base.steps})
+        notes = _notes(config, len(samples), start)
+        nll = _train(context, config.base, policy, batches, notes)
+        run, notes = context.folder, notes.at({"step": config.base.steps})
         folder = save_policy(run.checkpoints / "base", policy.model, policy.tokenizer, dtype=torch.float16, notes=notes)
         summary: dict[str, Any] = {"nll": nll, "conversations": len(samples), "steps": config.base.steps}
         if config.base.validation:
@@ -243,11 +246,12 @@ def _measured(
     return measures(by_place)
 
 
-def _notes(domains: str, seed: int, samples: int, start: Policy | None) -> ModelNotes:
+def _notes(config: RunConfig, samples: int, start: Policy | None) -> ModelNotes:
     begun = "random weights" if start is None else f"the checkpoint {checkpoint_name(start.path)}"
     return ModelNotes(
         method=f"language modelling from {begun}",
-        data=f"{samples:,} generated conversations in {domains}, seed {seed}",
+        data=f"{samples:,} generated conversations in {config.domain_text}, seed {config.base.seed}",
+        benchmarks=benchmarks_learned(domain.name for domain in config.domains),
         license=OWN_LICENSE,
     )
 

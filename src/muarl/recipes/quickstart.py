@@ -59,7 +59,7 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     cast, bounds = Cast.of(config), Bounds.of(config)
     file = config.sft.demonstrations_file
-    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, file=file)
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files={"sft.demonstrations_file": file})
     check_quickstart(cast, bounds)
     check_demonstrations(file, cast, bounds)
     places = places_of(config)

@@ -17,6 +17,7 @@ from muarl.backends.models import load_model
 from muarl.basics.errors import ConfigError, DataError
 from muarl.config.rl import RlConfig
 from muarl.config.sections import RunConfig
+from muarl.environments.benchmark_training import benchmarks_learned
 from muarl.environments.configure import places_of
 from muarl.environments.places import Places
 from muarl.learning.checkpoint_folders import checkpoint_path
@@ -30,6 +31,7 @@ from muarl.rewards.layered import PREFIX
 from muarl.rollouts.rollout import Groups
 from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare
+from muarl.runs.tasks import check_may_train
 
 SHOWN = 4
 """Figures that differ are shown up to this many."""
@@ -40,6 +42,8 @@ def run(config: RunConfig) -> Path:
     assert config.rl.replay is not None
     if config.resume is not None:
         raise ConfigError("--resume: this run learned from recorded episodes: give --replay again instead")
+    files = {"rl.replay": config.rl.replay}
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files=files)
     recording = Recording.of(config.rl.replay)
     if recording.start is not None:
         model = config.model.model_copy(update={"checkpoint": str(recording.start)})
@@ -75,7 +79,9 @@ def _learn(context: RunContext, config: RunConfig, places: Places, policy: Polic
         extra = {} if credit is None else credit.state()
         end = recording.steps[-1] + 1
         learner.save(checkpoint_path(context.folder.checkpoints / "rl", end), {"step": end, "phase": "rl", **extra})
-    context.folder.write_summary({"replay": str(config.rl.replay), "steps": len(recording.steps), "seed": config.seed})
+    trained = bool(benchmarks_learned((domain.name for domain in config.domains), config.rl.replay))
+    facts = {"replay": str(config.rl.replay), "steps": len(recording.steps), "trained_on_benchmark": trained}
+    context.folder.write_summary({**facts, "seed": config.seed})
 
 
 def _check(groups: Groups, rl: RlConfig, words: int, recording: Recording) -> None:

@@ -42,7 +42,7 @@ def run(config: RunConfig) -> Path:
     """Fine-tune ``model.checkpoint`` on demonstrations. Returns the run's folder, with a checkpoint in it."""
     prepare(config)
     file = config.sft.demonstrations_file
-    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, file=file)
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files={"sft.demonstrations_file": file})
     places = places_of(config, with_rl=False)
     check_demonstrations(file, Cast.of(config), Bounds.of(config))
     check_machine(config, config.sft, sampling=False)

@@ -29,7 +29,7 @@ from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.prices import Bounds
 from muarl.runs.roles import Cast
-from muarl.runs.tasks import demonstration_seed
+from muarl.runs.tasks import check_may_train, demonstration_seed
 from muarl.types.episode import Episode
 from muarl.users.sampled import from_the_users_chair
 
@@ -46,6 +46,8 @@ def run(config: RunConfig) -> Path:
     places = places_of(config, with_rl=False)
     for place in places:
         refuse_user_tools(place.name, place.domain)
+    files = {"sft.demonstrations_file": config.sft.demonstrations_file}
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files=files)
     check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
     check_machine(config, config.sft)
     policy = load_model(config.model)

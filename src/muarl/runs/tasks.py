@@ -3,7 +3,7 @@ on. Stages of one run never meet each other's tasks, and runs of different seeds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from muarl.basics.errors import ConfigError
@@ -23,6 +23,7 @@ PRETRAINING = 7_000_000
 """Where the seeds of pretraining's conversations begin."""
 PRACTICE = 40_000_000
 """Where the seeds of tasks begin that are made because others have failed."""
+NO_FILES: Mapping[str, str | Path | None] = {}
 AHEAD = 1000
 """Training tasks whose gold actions are replayed before the first step."""
 
@@ -52,15 +53,18 @@ def validation_tasks(ev: EvalConfig, places: Places) -> Sequence[Task]:
     return places.draw("validation", ev.validation_tasks, ev.seed, 0)
 
 
-def check_may_train(domains: Sequence[DomainConfig], *, on_benchmark: bool, file: Path | None = None) -> None:
-    """ConfigError if a run in these domains, or on the demonstrations in this ``file``, would train on a benchmark's
-    own tasks without saying so (``train_on_benchmark``)."""
-    if file is not None and not on_benchmark and (played := benchmarks_played(file)):
-        raise ConfigError(
-            f"sft.demonstrations_file: {file} holds conversations about a benchmark's own tasks ({', '.join(played)}), "
-            "and learning from them makes its scores meaningless: take others, or set train_on_benchmark=true if this "
-            "is what you want."
-        )
+def check_may_train(
+    domains: Sequence[DomainConfig], *, on_benchmark: bool, files: Mapping[str, str | Path | None] = NO_FILES
+) -> None:
+    """ConfigError if a run would train on a benchmark's own tasks without saying so (``train_on_benchmark``): in these
+    domains, or on the conversations in ``files``, by the settings that name them."""
+    for setting, file in files.items():
+        if file is not None and not on_benchmark and (played := benchmarks_played(file)):
+            raise ConfigError(
+                f"{setting}: {file} holds conversations about a benchmark's own tasks ({', '.join(played)}), and "
+                "learning from them makes its scores meaningless: take others, or set train_on_benchmark=true if this "
+                "is what you want."
+            )
     for environment in (find(domain.name) for domain in domains):
         if environment.is_benchmark and not on_benchmark:
             instead = f"Train on domain.name={environment.practice}, or set" if environment.practice else "Set"

@@ -40,8 +40,8 @@ def _check_environments(config: RunConfig, recipe: str) -> None:
     if recipe == EVALUATE:
         check_evaluation(cast)
         return
-    file = config.sft.demonstrations_file if recipe == SFT else None
-    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, file=file)
+    files = {"sft.demonstrations_file": config.sft.demonstrations_file} if recipe == SFT else {}
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files=files)
     if recipe == SFT:
         for domain in config.domains:
             find(domain.name).needed_expert()
