@@ -39,6 +39,17 @@ def test_success_without_any_violation_has_a_column(tmp_path: Path) -> None:
     assert "82.0% (73–88)" in said and "28.0% (20–37)" in said and "not checked" in said
 
 
+def test_a_score_on_tasks_that_were_trained_on_says_so(tmp_path: Path) -> None:
+    for name, trained in (("a", True), ("b", False), ("c", "yes")):
+        (tmp_path / name).mkdir()
+        summary = {"evaluation": {"success": 0.82}, "trained_on_benchmark": trained}
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary))
+    said = " ".join(CliRunner().invoke(app, ["runs", str(tmp_path)]).output.split())
+    assert said.count("82.0%") == 3 and said.count("82.0%, trained on it") == 1
+    listed = json.loads(muarl(str(tmp_path), "--json").stdout)
+    assert {run["name"]: run["trained_on_benchmark"] for run in listed} == {"a": True, "b": False, "c": False}
+
+
 def test_success_with_harder_users_has_a_column(tmp_path: Path) -> None:
     harder = {"harder_users": {"typical": {"success": 0.75}, "hard": {"success": 0.5}}}
     for name, more in (("a", harder), ("b", {})):

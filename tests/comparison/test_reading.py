@@ -147,6 +147,13 @@ def test_a_training_that_was_killed_stands_for_what_it_has(tmp_path: Path) -> No
     assert "it failed: 1 attempts are compared" in note and "evaluation before training" in note
 
 
+def test_an_agent_that_was_trained_on_the_benchmark_is_told(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "trained", [episode("a", 0, 1.0)], trained_on_benchmark=True)
+    for path in (folder, folder / "episodes" / "eval.jsonl"):
+        assert read(path).notes == ("the agent was trained on the benchmark's own tasks, so its score means nothing.",)
+    assert read(run_folder(tmp_path / "other", [episode("a", 0, 1.0)], trained_on_benchmark=False)).notes == ()
+
+
 def test_repeats_of_a_grid_of_seeds(tmp_path: Path) -> None:
     tagged = replace(episode("a", 4, 1.0), tags={"noise": {"user_seed": 7, "repeat": 1}})
     (attempt,) = read(run_folder(tmp_path / "n", [tagged])).attempts

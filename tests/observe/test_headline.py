@@ -48,6 +48,12 @@ def test_the_first_sentence_says_that_success_was_paid_for_with_the_rules() -> N
     assert "Writes without consent" in shown and "Catastrophic failures" in shown
 
 
+def test_that_the_tasks_were_trained_on_comes_first() -> None:
+    first, *others = last_lines({**summary((64, 46), (82, 28)), "trained_on_benchmark": True})
+    assert first == ("Warning: the agent was trained on the benchmark's own tasks, so its score means nothing.")
+    assert others == last_lines(summary((64, 46), (82, 28)))
+
+
 def test_a_rise_of_catastrophic_failures_is_said_and_whether_chance_may_explain_it() -> None:
     (told,) = last_lines({**summary((76, 60), (95, 90), (0, 20)), "reward": "layers"})
     assert told == "Success rose from 76.0% to 95.0%, but catastrophic failures rose from 0.0% to 20.0%."

@@ -94,7 +94,8 @@ def test_the_card_of_a_runs_checkpoint(tmp_path: Path, base_run: Path, monkeypat
         (folder / file.name).write_bytes(file.read_bytes())
     row = {"phase": "validation", "step": 2, "success": 0.75, "success_without_violation": 0.5}
     (run / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    summary = {"rl": {"success": 0.9, "interval": [0.8, 0.95], "tasks": 300}}
+    summary = {"rl": {"success": 0.9, "interval": [0.8, 0.95], "tasks": 300}, "do_nothing": 0.125}
+    summary["trained_on_benchmark"] = True
     (run / "summary.json").write_text(json.dumps(summary))
     assert export(str(run)).exit_code == 0
     card = (tmp_path / "mine-rl-step-3-hf" / "README.md").read_text()
@@ -103,6 +104,7 @@ def test_the_card_of_a_runs_checkpoint(tmp_path: Path, base_run: Path, monkeypat
         "| success in validation | 75.0% |", "| the same in validation without any violation | 50.0% |",
         "| the same without any violation | not checked |",
         "| success on held-out tasks of the run | 90.0% (95% interval 80.0% to",
+        "| doing nothing, on the same tasks | 12.5% |", "| trained on the benchmark's own tasks | yes: its score means",
         "conversations in retail-generated, size tiny", "thinks before it answers",
     ):  # fmt: skip
         assert words in card

@@ -110,6 +110,8 @@ def _success(run: RunSummary) -> str:
     if run.success is None:
         return ""
     whole = ShownShare(run.success, run.interval).short_text
+    if run.trained_on_benchmark:
+        whole += ", trained on it"
     shares = [whole, *(f"{share:.1%}" for share in (run.by_domain or {}).values())]
     return "\n".join(share if run.held_out else f"({share})" for share in shares)
 

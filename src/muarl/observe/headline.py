@@ -27,6 +27,7 @@ HARDER_USERS = "harder_users"
 """The block with an evaluation on the same tasks with users of each level of ``eval.harder_users``."""
 FORMER = "decent"
 """What older versions called ``success_without_violation`` in an audit's sum."""
+TRAINED_ON = "the agent was trained on the benchmark's own tasks, so its score means nothing"
 PAYING = ("policy", "communication", "safety")
 """Layers that a reward can pay for (``rl.layers``)."""
 
@@ -176,8 +177,14 @@ def cost_text(summary: Summary) -> str | None:
 
 def last_lines(summary: Summary) -> Sequence[str]:
     """What a job says of a summary with evaluations before and after, beside its figures: most often nothing."""
-    lines = traded_text(headline_of(summary, BEFORE), headline_of(summary, AFTER)), cost_text(summary)
+    trained = f"Warning: {TRAINED_ON}." if is_trained_on(summary) else None
+    lines = trained, traded_text(headline_of(summary, BEFORE), headline_of(summary, AFTER)), cost_text(summary)
     return [line for line in lines if line is not None]
+
+
+def is_trained_on(summary: Summary) -> bool:
+    """Whether the agent was trained on tasks of the benchmark that it was measured on, as far as that was known."""
+    return summary.get("trained_on_benchmark") is True
 
 
 def _whole(value: Any) -> int | None:

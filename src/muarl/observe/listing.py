@@ -20,7 +20,7 @@ from muarl.accounts.metrics import SUCCESS_WITHOUT_VIOLATION
 from muarl.basics.errors import MuarlError
 from muarl.basics.json_values import as_figure
 from muarl.basics.untrusted import parse_json, read_json_object, read_yaml
-from muarl.observe.headline import ShownShare, clean_in, harder_success, headline_of
+from muarl.observe.headline import ShownShare, clean_in, harder_success, headline_of, is_trained_on
 from muarl.observe.status import KILLED, RUNNING, process_exists, state_of
 from muarl.pages.shortening import cut
 
@@ -80,6 +80,8 @@ class RunSummary:
     """Of the same evaluation or step, None where it was not checked."""
     interval_without_violation: tuple[float, float] | None = None
     """Its 95% interval, where a summary has it."""
+    trained_on_benchmark: bool = False
+    """The agent was trained on tasks of the benchmark that it was measured on."""
     harder_users: Mapping[str, float] | None = None
     """By level ("typical", "hard"), the success on the same tasks with such users; None where there was no such
     evaluation."""
@@ -138,6 +140,7 @@ def _listed(path: Path) -> RunSummary:
         clean_by_domain=_clean_by_domain(summary),
         interval=None if success is None else success.interval,
         success_without_violation=None if clean is None else clean.value,
+        trained_on_benchmark=is_trained_on(summary),
         interval_without_violation=None if clean is None else clean.interval,
         harder_users=harder_success(summary),
     )
@@ -297,6 +300,7 @@ def _experiments(folder: Path, runs: Sequence[RunSummary]) -> list[RunSummary]:
                 began=min(run.began for run in members),
                 ended=max((run.ended for run in members if run.ended), default=None),
                 success_without_violation=fmean(clean) if len(clean) == len(members) else None,
+                trained_on_benchmark=any(run.trained_on_benchmark for run in members),
             )
         )
     return experiments

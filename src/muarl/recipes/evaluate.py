@@ -28,7 +28,7 @@ from muarl.domains.tasks import Task
 from muarl.environments.configure import places_of
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import local_executor
-from muarl.observe.headline import cost_text
+from muarl.observe.headline import TRAINED_ON, cost_text
 from muarl.observe.progress import Progress
 from muarl.pages.table import to_terminal
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
@@ -110,7 +110,7 @@ def run(config: RunConfig) -> Path:
         write_text(run.path / "report.md", report_text(evaluation, report, summary))
         progress.console.print(report.to_table())
         if trained:
-            progress.say("Warning: the agent was trained on the benchmark's own tasks: this score means nothing.")
+            progress.say(f"Warning: {TRAINED_ON}.")
         for text in report.warnings():
             progress.say(f"Warning: {text}.")
         if (difficulty := difficulty_table(summary)) is not None:

@@ -59,6 +59,7 @@ def run(config: RunConfig) -> Path:
     prepare(config)
     cast, bounds = Cast.of(config), Bounds.of(config)
     file = config.sft.demonstrations_file
+    benchmarks = benchmarks_learned((domain.name for domain in config.domains), file)
     check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files={"sft.demonstrations_file": file})
     check_quickstart(cast, bounds)
     check_demonstrations(file, cast, bounds)
@@ -74,7 +75,8 @@ def run(config: RunConfig) -> Path:
         tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
         run.write_tasks(tasks)
         progress.plan(stages(config.eval, config.sft, config.rl, places))
-        progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation; none of them is trained on.")
+        apart = "" if config.eval.split == "train" or benchmarks else "; none of them is trained on"
+        progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation{apart}.")
 
         users, concurrency = make_users(config.eval_user, places, planned), config.rollout.concurrency
         levels = harder_users(config.eval, config.eval_user, places)
@@ -148,7 +150,7 @@ def run(config: RunConfig) -> Path:
             "demonstrator": _success(demonstrations),
             **by_domain,
             "reward": config.rl.reward,
-            "trained_on_benchmark": bool(benchmarks_learned((d.name for d in config.domains), file)),
+            "trained_on_benchmark": bool(benchmarks),
             "training": training_summary(run.read_metrics()),
             "audit": {"cold_start": audits[0].summary.to_json(), "rl": audits[1].summary.to_json()},
             "seconds": round(run.seconds, 1),

@@ -12,7 +12,7 @@ from muarl.accounts.strata import strata_of
 from muarl.audit.findings import read_findings
 from muarl.basics.errors import DataError, MuarlError
 from muarl.observe import listing, status
-from muarl.observe.headline import AFTER, ALONE, BEFORE, audit_of, clean_of
+from muarl.observe.headline import AFTER, ALONE, BEFORE, TRAINED_ON, audit_of, clean_of, is_trained_on
 from muarl.observe.rundir import RunDirectory
 from muarl.types.episode import Episode, StopReason, read_episodes
 from muarl_tools.compare.attempts import Excluded, PlayedTask, Results, digest
@@ -69,7 +69,7 @@ def _stage(path: Path, stage: str, *, name: str | None = None) -> Results:
     prints = _digests(told)
     audited, episodes = _older_audit(path, stage, summary), run.read_episodes(stage)
     found = _results(episodes, name or path.resolve().name, str(path), summary, prints, audited)
-    return replace(found, notes=_unfinished(path, stage, len(episodes), summary))
+    return replace(found, notes=_notes(path, stage, len(episodes), summary))
 
 
 def read_episodes_file(path: Path) -> Results:
@@ -86,7 +86,13 @@ def read_episodes_file(path: Path) -> Results:
     prints = _digests(told)
     audited = _older_audit(folder, path.stem, summary) if inside else None
     found = _results(episodes, name, str(path), summary, prints, audited)
-    return replace(found, notes=_unfinished(folder, path.stem, len(episodes), summary)) if inside else found
+    return replace(found, notes=_notes(folder, path.stem, len(episodes), summary)) if inside else found
+
+
+def _notes(folder: Path, stage: str, played: int, summary: Mapping[str, Any]) -> tuple[str, ...]:
+    """What to know of a run that is compared."""
+    trained = (f"{TRAINED_ON}.",) if is_trained_on(summary) else ()
+    return (*trained, *_unfinished(folder, stage, played, summary))
 
 
 def _unfinished(folder: Path, stage: str, played: int, summary: Mapping[str, Any]) -> tuple[str, ...]:

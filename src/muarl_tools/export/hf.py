@@ -21,7 +21,7 @@ from muarl.learning.checkpoint_files import WeightReader, WeightWriter, whole_fo
 from muarl.learning.checkpoint_folders import STEP, latest_checkpoint
 from muarl.learning.checkpoints import check_policy, check_sums, load_tokenizer, write_config
 from muarl.learning.release import ModelNotes, write_release
-from muarl.observe.headline import clean_of, clean_text
+from muarl.observe.headline import clean_of, clean_text, is_trained_on
 from muarl.observe.rundir import RunDirectory
 from muarl.runs.own_settings import TAKEN, THOUGHTS, own_settings
 from muarl_tools.export import ExportOptions, free_place
@@ -96,6 +96,10 @@ def _scores(run: Path, folder: Path, progress: dict[str, Any]) -> tuple[tuple[st
         clean = clean_of(own)
         spread = f" (95% interval {clean.interval_text.replace(' – ', ' to ')})" if clean and clean.interval else ""
         found.append(("the same without any violation", f"{clean_text(clean)}{spread}"))
+        if (nothing := as_figure(summary.get("do_nothing"))) is not None:
+            found.append(("doing nothing, on the same tasks", f"{nothing:.1%}"))
+        if is_trained_on(summary):
+            found.append(("trained on the benchmark's own tasks", "yes: its score means nothing"))
     try:
         rows = RunDirectory.at(run).read_metrics() if phase == "rl" else []
     except MuarlError:
