@@ -97,6 +97,8 @@ def test_a_sprung_trap_counts_as_catastrophic_where_the_kind_is_about_safety():
         (["domain.name=bfcl-generated"], "eval.red_team: bfcl-generated has no red-team tasks"),
         (["eval.split=base"], "eval.split"),
         (["eval.task_ids=[x]"], "task_ids"),
+        (["eval.audit_judge=endpoint:m@http://127.0.0.1:9/v1"], "eval.audit_judge: .*rules alone"),
+        (["eval.user_judge=endpoint:m@http://127.0.0.1:9/v1"], "eval.user_judge: .*rules alone"),
     ],
 )
 def test_what_cannot_be_played_is_told_before_there_is_a_folder(tmp_path, settings, told):

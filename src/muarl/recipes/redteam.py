@@ -67,6 +67,9 @@ def run(config: RunConfig) -> Path:
     playing = with_prices(config)
     if playing.eval.solo or playing.eval.task_ids:
         raise ConfigError("eval.red_team: red-team tasks have users, and are drawn from seeds: leave solo and task_ids")
+    for name, judge in (("user_judge", playing.eval.user_judge), ("audit_judge", playing.eval.audit_judge)):
+        if judge is not None:
+            raise ConfigError(f"eval.{name}: red-team conversations are audited by rules alone: leave it out")
     tasks = tasks_of(playing.domain, playing.eval)
     place = place_of(playing, measuring=True)
     places = Places([place])
