@@ -12,13 +12,15 @@ import pytest
 import torch
 
 from muarl.backends.checkpoint_names import checkpoint_folder
-from muarl.basics.errors import ConfigError
+from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.config.load import load_config
+from muarl.learning.checkpoint_folders import list_checkpoints
 from muarl.learning.checkpoints import load_policy
 from muarl.learning.learner import TorchLearner
 from muarl.observe.rundir import RunDirectory
 from muarl.recipes import user_rl
 from muarl.recipes.user_hardness import counts, difference, report, shares, verdict
+from muarl.rollouts.rollout import Groups
 from muarl.runs.user_checks import check_user_rl
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl.users.constraints import VOID
@@ -192,6 +194,32 @@ def test_steps_change_the_weights_and_a_resumed_run_is_the_same_id_for_id(
         assert first and [(e.id, e.tokens) for e in first] == [(e.id, e.tokens) for e in again]
     weights = load_policy(checkpoint_folder(str(cut))).model.parameters()
     assert all(torch.equal(a, b) for a, b in zip(trained.model.parameters(), weights, strict=True))
+
+
+@pytest.mark.usefixtures("lenient")
+@pytest.mark.parametrize("broken", ["episodes", "groups", "update"])
+def test_a_step_that_fails_leaves_a_checkpoint_of_those_before_it(
+    settings: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fail() -> None:
+        raise InfrastructureError("it went away", boundary="world")
+
+    if broken == "groups":
+        gathered, asked = user_rl.collect_groups, []
+
+        def none_left(*given: Any, **more: Any) -> Groups:
+            asked.append(given)
+            return gathered(*given, **more) if len(asked) == 1 else Groups([], [], 1)
+
+        monkeypatch.setattr(user_rl, "collect_groups", none_left)
+    else:
+        at_call(
+            monkeypatch, *{"episodes": (user_rl, "_play"), "update": (TorchLearner, "policy_step")}[broken], 2, fail
+        )
+    with pytest.raises(MuarlError, match="large enough to learn from" if broken == "groups" else "it went away"):
+        user_rl.run(settings("name=cut", "eval.tasks=1", "rl.tasks_per_step=1"))
+    kept = [step for step, _ in list_checkpoints(tmp_path / "runs" / "cut" / "checkpoints" / "rl")]
+    assert kept == ([] if broken == "update" else [1]), "of a half-made step there is none"
 
 
 def judged(number: int, reward: float, *, void: bool = False, stop: StopReason = StopReason.USER_STOP) -> Episode:

@@ -36,8 +36,8 @@ class StoppedBySignError(MuarlError):
 class InfrastructureError(MuarlError):
     """Something outside the policy failed (endpoint, sampler, tool server). Such an episode is excluded, never scored.
 
-    ``boundary`` says whose failure it is: "user", "agent", "judge", "world". ``retryable`` False means that trying
-    again cannot help (a wrong API key, an unknown model), and that the run should end.
+    ``boundary`` says whose failure it is: "user", "agent", "judge", "world", "learner". ``retryable`` False means that
+    trying again cannot help (a wrong API key, an unknown model), and that the run should end.
     """
 
     usage: Any = None
@@ -47,6 +47,11 @@ class InfrastructureError(MuarlError):
         super().__init__(message)
         self.boundary = boundary
         self.retryable = retryable
+
+
+def loses_learner(problem: BaseException) -> bool:
+    """Whether the learner itself failed, so that its weights are not to be trusted."""
+    return isinstance(problem, InfrastructureError) and problem.boundary == "learner"
 
 
 class OwnCodeError(MuarlError):

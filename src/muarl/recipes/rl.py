@@ -4,7 +4,8 @@ One step: draw tasks, roll out a group of episodes for each, score the world tha
 groups, update. Follow ``train`` from top to bottom. Rollout and update take turns (``_in_turns``), or rollouts run
 ahead while the learner works (recipes/training/ahead.py); what both have in common is in recipes/training/loop.py.
 
-Ctrl-C and SIGTERM cut a rollout off and let an update end; either way a checkpoint says where the run continues.
+Ctrl-C and SIGTERM cut a rollout off and let an update end; either way a checkpoint says where the run continues. So
+does one where a step cannot be made, as where a user's endpoint fails: what was learned before is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from muarl.agents.sampled import SampledAgent
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
-from muarl.basics.errors import BudgetError, ConfigError, DataError, StoppedBySignError
+from muarl.basics.errors import ConfigError, MuarlError, StoppedBySignError
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.stopping import held
 from muarl.config.parts import Compute
@@ -285,9 +286,9 @@ def _in_turns(
                 validate(step)
             if loop.after_step is not None:
                 loop.after_step(step, loop.agent)
-    except (BudgetError, DataError, StoppedBySignError, KeyboardInterrupt):
+    except (MuarlError, KeyboardInterrupt) as problem:
         if whole:
-            loop.save_stopped(made, kept())
+            loop.save_stopped(problem, made, kept())
         raise
 
 

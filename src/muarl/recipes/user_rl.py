@@ -20,7 +20,7 @@ from muarl.backends.engines import settle
 from muarl.backends.model_notes import USER_RL
 from muarl.backends.models import load_model, model_format
 from muarl.backends.users import goal_checks, refuse_user_tools
-from muarl.basics.errors import ConfigError
+from muarl.basics.errors import ConfigError, MuarlError
 from muarl.basics.event_loop import event_loop
 from muarl.basics.files import write_text
 from muarl.basics.stopping import held
@@ -42,10 +42,10 @@ from muarl.recipes.training.reference_user import ReferenceUser, check_same_toke
 from muarl.recipes.training.user_side import CUT, UserReward, agent_fails, is_void, judge_episodes, user_side
 from muarl.recipes.user_hardness import measure_hardness, report, shares, verdict
 from muarl.rollouts.episode_runner import requests_for
-from muarl.rollouts.rollout import Executor, Group, collect_groups, rollout
+from muarl.rollouts.rollout import Executor, Group, Groups, collect_groups, rollout
 from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
-from muarl.runs.resuming import go_back, resume_point
+from muarl.runs.resuming import go_back, resume_point, save_last
 from muarl.runs.tasks import rl_seed
 from muarl.runs.user_checks import check_user_rl
 from muarl.types.episode import Episode
@@ -202,9 +202,10 @@ def train(
                 tasks, episodes = here.run(_play(context, places, rl, executor, step))
                 rolled_out = time.perf_counter()
                 with held():
-                    whole = False
                     violated = judge_episodes(places, tasks, episodes, checks, config.user.guard.rules)
-                    groups, figures = _learn(learner, rl, reward, step, episodes)
+                    groups = _groups(rl, step, episodes)
+                    whole = False
+                    figures = _learn(learner, rl, reward, groups)
                     # New weights: what the engine has cached of conversations is of the old ones, and goes.
                     here.run(engine.update(learner.weights, learner.version))
                     figures |= step_figures(episodes, violated)
@@ -212,13 +213,13 @@ def train(
                     context.logger.log(figures, phase=USER_RL, step=step)
                     made, whole = step + 1, True
                 due = made == rl.steps or (rl.checkpoint_every > 0 and made % rl.checkpoint_every == 0)
-                _keep_episodes(context, rl, step, groups, due=due)
+                _keep_episodes(context, rl, step, groups.kept, due=due)
                 phase.advance(1, **{name: figures[name] for name in SHOWN if name in figures})
                 if due:
                     save(made)
-        except KeyboardInterrupt:
+        except (MuarlError, KeyboardInterrupt) as problem:
             if whole:
-                save(made)
+                save_last(problem, made, lambda: save(made), progress.say)
             raise
     settle(policy, learner, latest_checkpoint(root))
 
@@ -233,19 +234,21 @@ async def _play(
     return tasks, (await rollout(requests, executor, rounds=ROUNDS)).episodes
 
 
-def _learn(
-    learner: Learner, rl: RlConfig, reward: UserReward, step: int, episodes: Sequence[Episode]
-) -> tuple[list[Group], dict[str, float]]:
-    """Update on a step's judged episodes. Returns its groups, with episodes from the user's side, and the figures of
-    rewards and update. MuarlError if no group is large enough."""
+def _groups(rl: RlConfig, step: int, episodes: Sequence[Episode]) -> Groups:
+    """The groups of a step's judged episodes, from the user's side. MuarlError if none is large enough."""
     sides = [user_side(e) if e.learnable else e for e in episodes]
     groups = collect_groups(sides, rl.group_size, minimum=rl.min_group)
     if not groups.kept:
         raise nothing_left(step, episodes)
+    return groups
+
+
+def _learn(learner: Learner, rl: RlConfig, reward: UserReward, groups: Groups) -> dict[str, float]:
+    """Update on a step's groups. Returns the figures of rewards and update."""
     samples, figures = reward.samples(groups.kept, rl)
     update = learner.policy_step(samples)
     figures |= {f"update/{k}": v for k, v in update.items()} | {k: update[k] for k in ("kl", "entropy") if k in update}
-    return groups.kept, figures | {"groups_dropped": float(len(groups.dropped)), "samples": float(len(samples))}
+    return figures | {"groups_dropped": float(len(groups.dropped)), "samples": float(len(samples))}
 
 
 def step_figures(episodes: Sequence[Episode], violated: Mapping[str, frozenset[str]]) -> dict[str, float]:

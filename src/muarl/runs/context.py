@@ -15,7 +15,7 @@ from typing import Any
 
 from muarl.audit.rules import keep_rules
 from muarl.backends.engines import Backend, joined_backend
-from muarl.basics.errors import InfrastructureError
+from muarl.basics.errors import InfrastructureError, loses_learner
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.system import usable_cores
 from muarl.config.keeping import TrackioConfig, WandbConfig
@@ -211,7 +211,7 @@ def with_restarts(config: RunConfig, run: Callable[[RunConfig, Attempt], Path]) 
         try:
             return run(config, attempt)
         except InfrastructureError as problem:
-            lost = problem.boundary == "learner" and attempt.folder is not None and attempt.steps
+            lost = loses_learner(problem) and attempt.folder is not None and attempt.steps
             if not lost or not left:
                 raise
             log.warning("%s\nTaking the run up again from its last checkpoint (learner.restarts).", problem)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from muarl.basics.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError
+from muarl.basics.errors import BudgetError, CheckpointError, InfrastructureError, MuarlError, loses_learner
 from muarl.basics.files import append_line, drop_broken_tail, write_text
 from muarl.basics.system import versions
 from muarl.learning.retention import newest_whole, set_aside, tidy
@@ -166,6 +166,17 @@ def go_back(
     else:
         back()
     run.rewind(steps, episodes)
+
+
+def save_last(problem: BaseException, step: int, save: Callable[[], None], say: Callable[[str], None]) -> None:
+    """``problem`` ends a run: ``save`` the checkpoint of its ``step`` finished steps, unless there are none, or the
+    learner was lost. What keeps it from that is told by ``say``, and does not hide why the run ends."""
+    if not step or loses_learner(problem):
+        return
+    try:
+        save()
+    except MuarlError as failure:
+        say(f"No checkpoint of step {step} could be saved: {failure}")
 
 
 def _content(path: Path) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from muarl.accounts.budgets import RolloutEnd
-from muarl.basics.errors import BudgetError, DataError, StoppedBySignError
+from muarl.basics.errors import MuarlError, loses_learner
 from muarl.basics.event_loop import Closable
 from muarl.domains.tasks import Task
 from muarl.recipes.evaluation.measuring import LABEL
@@ -77,12 +77,13 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
             raise spending.spent()
         loop.note_validation(step, validated.episodes)
 
-    made = first
+    made, whole = first, True  # whole: the learner is as the last step left it
     unnoted: Callable[[float], None] | None = None
 
     async def learn(step: int, played: StepData, thread: ThreadPoolExecutor) -> None:
         """Update on a batch; ``unnoted`` then logs it, with the seconds that the learner waited."""
-        nonlocal unnoted
+        nonlocal unnoted, whole
+        whole = False
         oldest = learner.version - window.staleness
         samples = samples_of(played.groups, rl, oldest=oldest)
         figures = staleness(played.groups, learner.version, oldest) | dict(played.figures)
@@ -91,10 +92,11 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
         took = time.perf_counter() - began
 
         def note(waited: float) -> None:
-            nonlocal made, unnoted
+            nonlocal made, whole, unnoted
+            unnoted = None
             times = {"time/rollout": waited, "time/update": took}
             loop.note(step, played, samples, update, figures | times)
-            made, unnoted = step + 1, None
+            made, whole = step + 1, True
 
         unnoted = note
 
@@ -121,10 +123,11 @@ async def run_ahead(loop: Loop, first: int, used: Mapping[str, Any] | None) -> N
                             await validate(step)
                         if loop.after_step is not None:
                             loop.after_step(step, loop.agent)
-                except (BudgetError, DataError, StoppedBySignError, asyncio.CancelledError):
-                    if unnoted is not None:
+                except (MuarlError, asyncio.CancelledError) as problem:
+                    if unnoted is not None and not loses_learner(problem):
                         unnoted(waited)
-                    await here.run_in_executor(thread, loop.save_stopped, made, {PIPELINE: window.state()})
+                    if whole:
+                        await here.run_in_executor(thread, loop.save_stopped, problem, made, {PIPELINE: window.state()})
                     raise
     finally:
         if isinstance(guests, Closable):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from muarl.accounts.evaluation_report import evaluate_summary, score_text
@@ -12,7 +13,7 @@ from muarl.accounts.metrics import DOMAIN, SUCCESS_WITHOUT_VIOLATION, agent_toke
 from muarl.agents.sampled import SampledAgent
 from muarl.backends.engines import policy_executor
 from muarl.backends.users import make_users
-from muarl.basics.errors import MuarlError, StoppedBySignError
+from muarl.basics.errors import StoppedBySignError
 from muarl.config.parts import Compute
 from muarl.config.rl import RlConfig
 from muarl.config.section import UserConfig
@@ -30,6 +31,7 @@ from muarl.recipes.training.loss_settings import equal_groups
 from muarl.recipes.training.pipeline import StepData
 from muarl.rollouts.rollout import BoundedExecutor, Executor
 from muarl.runs.context import RunContext
+from muarl.runs.resuming import save_last
 from muarl.runs.tasks import validation_tasks
 from muarl.sign_rules import no_update
 from muarl.signs import PHASE, Changes, Sign, Watch
@@ -185,21 +187,23 @@ class Loop:
             figures |= {f"{DOMAIN}/{name}/groups_{kind}": float(count) for kind, count in counts.items()}
         return figures
 
-    def save(self, step: int, extra: Mapping[str, Any] | None = None, *, now: bool = False) -> None:
-        """Write the checkpoint of ``step`` steps if one is due (or ``now``), and delete those that need not be kept."""
-        rl = self.rl
-        root = self.context.folder.checkpoints / "rl"
-        path = checkpoint_path(root, step)
-        if (now and step > 0 and not path.exists()) or step == rl.steps or self.due(rl.checkpoint_every, step - 1):
-            self.learner.save(path, {"step": step, "phase": "rl", **(extra or {})})
-            self.context.prune(root, self.validated())
+    def save(self, step: int, extra: Mapping[str, Any] | None = None) -> None:
+        """Write the checkpoint of ``step`` steps if one is due, and delete those that need not be kept."""
+        if step == self.rl.steps or self.due(self.rl.checkpoint_every, step - 1):
+            self._write(step, extra)
 
-    def save_stopped(self, step: int, extra: Mapping[str, Any] | None = None) -> None:
-        """``save`` where the run is being stopped: what keeps it from that does not hide why it stops."""
-        try:
-            self.save(step, extra, now=True)
-        except MuarlError as problem:
-            self.context.progress.say(f"No checkpoint of step {step} could be saved: {problem}")
+    def save_stopped(self, problem: BaseException, step: int, extra: Mapping[str, Any] | None = None) -> None:
+        """``problem`` ends the run: write the checkpoint of ``step`` steps, unless it is there (``save_last``)."""
+        if not checkpoint_path(self._root, step).exists():
+            save_last(problem, step, lambda: self._write(step, extra), self.context.progress.say)
+
+    @property
+    def _root(self) -> Path:
+        return self.context.folder.checkpoints / "rl"
+
+    def _write(self, step: int, extra: Mapping[str, Any] | None) -> None:
+        self.learner.save(checkpoint_path(self._root, step), {"step": step, "phase": "rl", **(extra or {})})
+        self.context.prune(self._root, self.validated())
 
     def note_validation(self, step: int, episodes: Sequence[Episode]) -> None:
         """Audit a validation's episodes, log their figures, and say what they come to."""
