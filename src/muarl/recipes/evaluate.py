@@ -34,7 +34,7 @@ from muarl.pages.table import to_terminal
 from muarl.recipes.evaluation.auditing import audit_episodes, write_audits
 from muarl.recipes.evaluation.harder_users import HarderEvaluation, harder_users, label_of, name_of
 from muarl.recipes.evaluation.measuring import LABEL, conversations_text, evaluate, play_all, some_scored
-from muarl.recipes.evaluation.next_turns import check_experts, next_turns
+from muarl.recipes.evaluation.next_turns import Requests, check_experts, next_turns
 from muarl.recipes.evaluation.noise import NoiseGrid, noise_requests, noise_tag
 from muarl.recipes.evaluation.report import Evaluation, needs_judge, report_text, summary_of
 from muarl.recipes.evaluation.user_review import review_users
@@ -49,6 +49,9 @@ from muarl.runs.results_store import ResultsStore
 from muarl.runs.roles import Cast, Judges, Role, check_roles
 from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.base import UserFactory
+
+TURNS_USAGE = "next_turns_usage"
+"""What the agent used for ``eval.next_turns``, in all processes of the run: it counts against the same bounds."""
 
 
 def run(config: RunConfig) -> Path:
@@ -90,6 +93,7 @@ def run(config: RunConfig) -> Path:
             split = f"{playing.eval.split} split of {places.name}"
             progress.say(f"The {split} has {len(tasks)} tasks, fewer than {task_count}: all are played.")
         evaluation = _measure(context, playing, places, agent, users, tasks, judges, grid)
+        judged_before = evaluation.judged - judges.used  # by an earlier process of this run
         for level, others in harder.items() if evaluation.end is RolloutEnd.COMPLETE else ():
             one = _with_harder_users(context, playing, places, agent, others, tasks, judges, level, evaluation)
             evaluation = replace(evaluation, harder={**evaluation.harder, level: one})
@@ -99,15 +103,29 @@ def run(config: RunConfig) -> Path:
         evaluation = replace(evaluation, trained_on_benchmark=trained)
         reward = reward_of(checkpoint) if sampled else None
         summary = summary_of(evaluation, run.seconds) | ({} if reward is None else {"reward": reward})
-        if playing.eval.next_turns:
-            summary["next_turns"] = next_turns(cast, playing.rollout.concurrency, places, agent, tasks, progress)
         write_audits(run, [evaluation.audited, *(one.audited for one in evaluation.harder.values())])
-        run.write_summary(summary)
         name = f"{agent.name} on {places.name}"
         report = EvaluationReport.of(
             evaluation.episodes, name=name, baselines=evaluation.floors, domain_baselines=evaluation.domain_floors
         )
-        write_text(run.path / "report.md", report_text(evaluation, report, summary))
+
+        def write() -> None:
+            run.write_summary(summary)
+            write_text(run.path / "report.md", report_text(evaluation, report, summary))
+
+        asked = Usage.from_json(run.read_json("summary").get(TURNS_USAGE, {}))
+        summary |= {TURNS_USAGE: asked.to_json()} if asked.requests else {}
+        write()
+        if playing.eval.next_turns and evaluation.end is not RolloutEnd.COMPLETE:
+            progress.say("eval.next_turns is left out, since not all episodes were played.")
+        elif playing.eval.next_turns:
+            played = sum((e.agent_usage + e.user_usage for e in evaluation.all_episodes), Usage())
+            spent = asked + played + judged_before + _besides(judges, places)
+            concurrency = playing.rollout.concurrency
+            requests = Requests.of(playing.eval, concurrency, spent)
+            summary["next_turns"] = next_turns(cast, concurrency, places, agent, tasks, progress, requests)
+            summary[TURNS_USAGE] = (asked + requests.usage).to_json()
+            write()
         progress.console.print(report.to_table())
         if trained:
             progress.say(f"Warning: {TRAINED_ON}.")
