@@ -15,7 +15,9 @@ from safetensors import SafetensorError
 
 from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics import files
+from muarl.basics.errors import CheckpointError
 from muarl.learning import checkpoint_files
+from muarl.recipes import quickstart, rl
 
 Muarl = Callable[..., Any]
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -196,3 +198,13 @@ def test_runs_that_may_not_be_written_are_told(muarl: Muarl, tmp_path: Path) -> 
     assert result.exit_code in (1, 2)
     assert "Traceback" not in result.output
     assert str(tmp_path / "file") in result.stderr.replace("\n", "")
+
+
+@pytest.mark.parametrize("recipe", [quickstart, rl])
+def test_users_who_cannot_be_made_are_told_before_a_run_begins(recipe: Any, configure: Callable[..., Any]) -> None:
+    with pytest.raises(CheckpointError, match="^user.checkpoint: /no/user"):
+        recipe.run(configure("user.kind=sampled", "user.checkpoint=/no/user"))
+    config = configure("eval_user.kind=sampled", "eval_user.checkpoint=/no/user", "rl.eval_every=2")
+    with pytest.raises(CheckpointError, match="^eval_user.checkpoint: /no/user"):
+        recipe.run(config)
+    assert not config.runs_dir.exists()

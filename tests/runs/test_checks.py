@@ -13,7 +13,7 @@ from muarl.runs import checks
 from muarl.runs.prices import Bounds
 from muarl.runs.roles import Cast
 
-MADE = ("check_tasks", "check_prices", "check_gold", "check_roles", "check_memory", "check_disk")
+MADE = ("check_tasks", "check_prices", "check_gold", "check_roles", "check_users", "check_memory", "check_disk")
 
 
 @pytest.fixture
@@ -55,6 +55,8 @@ def test_a_training_checks_tasks_people_and_then_the_machine(made: list[tuple[st
     checks.check_rl(without, "environment")  # type: ignore[arg-type]
     last = [arguments for name, arguments in made if name == "check_roles"][-1]
     assert last[1:] == ("user", "judge", ("bound", None)), "who validates is asked only where there is validation"
+    users = [arguments[2] for name, arguments in made if name == "check_users"]
+    assert users == [{"user": "train", "eval_user": "validation"}, {"user": "train"}]
 
 
 def test_a_cold_start_needs_nobody_who_samples(made: list[tuple[str, tuple[Any, ...]]]) -> None:
@@ -82,3 +84,18 @@ def test_a_quickstart_asks_everybody_before_its_environment_is_made(made: list[t
     checks.check_quickstart(Cast.of(config), Bounds.of(config))
     assert [name for name, _ in made] == ["check_prices", "check_roles"]
     assert made[1][1][1:4] == ("user", "eval_user", "judge")
+
+
+def test_a_quickstart_looks_at_tasks_users_and_gold_actions_before_its_cold_start(
+    made: list[tuple[str, tuple[Any, ...]]],
+) -> None:
+    config = load_config("quickstart", ["eval.split=test"])
+    assert checks.check_quickstart_tasks(config, "environment") == ["check_tasks was made"]  # type: ignore[arg-type]
+    assert [name for name, _ in made] == ["check_tasks", "check_users", "check_gold"]
+    assert made[1][1][2] == {"user": "train", "eval_user": "test"}
+
+
+def test_users_whom_a_training_does_not_have_are_not_looked_at() -> None:
+    assert checks.user_splits(load_config("cpu"), "sft") == {"user": "train"}
+    assert checks.user_splits(load_config("cpu", ["sft.demonstrations_file=made.jsonl"]), "sft") == {}
+    assert checks.user_splits(load_config("cpu", ["rl.replay=runs/other"]), "rl") == {}

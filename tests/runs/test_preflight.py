@@ -173,6 +173,7 @@ def test_a_dry_run_of_a_large_model_needs_neither_weights_nor_gpu(monkeypatch: p
         (("learner.pack_tokens=256",), "learner.pack_tokens is 256"),
         (("model.checkpoint=nowhere",), "nowhere"),
         (("user.kind=scripted",), "user.kind is scripted"),
+        (("eval_user.kind=sampled", "eval_user.checkpoint=/no/user"), "eval_user.checkpoint: /no/user: no such"),
         (("model.checkpoint=Qwen/Qwen3-8B", "domain.size=official", "model.max_context=1024"), "about"),
         (("model.checkpoint=Qwen/Qwen3-8B", "model.max_context=65536", "learner.pack_tokens=65536"), "at most 40960"),
         (

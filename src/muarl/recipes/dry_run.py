@@ -41,9 +41,11 @@ from muarl.planning.nearest import nearest
 from muarl.planning.plan import ResourcePlan
 from muarl.recipes.sft import read_demonstrations
 from muarl.recipes.training.loss_settings import learner_config
+from muarl.runs.checks import user_splits
 from muarl.runs.roles import Cast, Role, check_fits
 from muarl.runs.room import check_context, check_memory, check_room
 from muarl.runs.tasks import check_tasks
+from muarl.runs.users import check_users
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -65,6 +67,7 @@ def dry_run(
     run, cast = PlannedRun.of(config), Cast.of(config)
     check_fits(cast, *roles)
     notes = [] if recipe == "sft" else check_tasks(config.rl, places)
+    check_users(cast, places, user_splits(config, recipe))
     folder, shape = local_folder(run.model.checkpoint), model_shape(run.model.checkpoint)
     model = _on_meta(run.model.held, shape, folder)
     assumed = assumptions or Assumptions()

@@ -37,13 +37,13 @@ from muarl.report.difficulty import difficulty_table
 from muarl.report.last_screen import before_and_after
 from muarl.report.report import collect, write_report
 from muarl.rollouts.episode_runner import requests_for
-from muarl.runs.checks import check_machine, check_quickstart
+from muarl.runs.checks import check_machine, check_quickstart, check_quickstart_tasks
 from muarl.runs.context import open_context, prepare
 from muarl.runs.prices import Bounds
 from muarl.runs.resuming import ResumedRun
 from muarl.runs.roles import Cast
 from muarl.runs.room import check_room
-from muarl.runs.tasks import check_may_train, check_practice
+from muarl.runs.tasks import check_may_train
 from muarl.types.episode import Episode
 
 BEFORE, AFTER, GREEDY = "evaluation after the cold start", "evaluation after RL", "greedy evaluation"
@@ -64,7 +64,7 @@ def run(config: RunConfig) -> Path:
     check_quickstart(cast, bounds)
     check_demonstrations(file, cast, bounds)
     places = places_of(config)
-    check_practice(config.rl.practice, places)
+    notes = check_quickstart_tasks(config, places)
     planned = PlannedRun.of(config)
     check_machine(config, config.sft, config.rl)
     policy = load_model(config.model)
@@ -77,6 +77,8 @@ def run(config: RunConfig) -> Path:
         progress.plan(stages(config.eval, config.sft, config.rl, places))
         apart = "" if config.eval.split == "train" or benchmarks else "; none of them is trained on"
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation{apart}.")
+        for note in notes:
+            progress.say(note)
 
         users, concurrency = make_users(config.eval_user, places, planned), config.rollout.concurrency
         levels = harder_users(config.eval, config.eval_user, places)

@@ -2,9 +2,9 @@
 made.
 
 Each check raises the error that names the setting and the remedy; what it looks at is in roles.py (who takes part),
-prices.py (what they cost), tasks.py and room.py (memory, disk, context). Before the recipe is imported, which with its
-models takes many seconds, a command makes those of ``check_beforehand``: a typo is answered at once. The recipes check
-the same, and more, for those who call them from Python.
+users.py (that users can be made), prices.py (what they cost), tasks.py and room.py (memory, disk, context). Before the
+recipe is imported, which with its models takes many seconds, a command makes those of ``check_beforehand``: a typo is
+answered at once. The recipes check the same, and more, for those who call them from Python.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from muarl.environments.registry import find
 from muarl.environments.task_draws import check_intents
 from muarl.runs.eval_agent import has_models
 from muarl.runs.prices import Bounds, check_prices
-from muarl.runs.roles import Cast, Role, check_fits, check_roles
+from muarl.runs.roles import Cast, Role, UserRole, check_fits, check_roles
 from muarl.runs.room import Stage, check_disk, check_memory
 from muarl.runs.tasks import check_gold, check_tasks
+from muarl.runs.users import check_users
 
 MODELS = ("sft", "rl", "quickstart", "user_model", "user_fidelity", "user_rl")
 """Recipes that begin with ``model.checkpoint``."""
@@ -63,14 +64,35 @@ def check_rl(config: RunConfig, places: Places) -> list[str]:
     check_prices(cast, bounds, "user", "eval_user")
     check_gold(config.rl, config.eval, config.seed, places)
     check_roles(cast, *_rl_roles(config.rl), bound=bounds.name("budget"))
+    check_users(cast, places, user_splits(config, "rl"))
     check_machine(config, config.rl)
     return notes
+
+
+def user_splits(config: RunConfig, recipe: str) -> dict[UserRole, str]:
+    """The users who take part in a training ("rl", "sft" or "quickstart"), and the split of the tasks that they have
+    there."""
+    if recipe == "sft":
+        return {"user": "train"} if config.sft.demonstrations_file is None else {}
+    if recipe == "quickstart":
+        return {"user": "train", "eval_user": config.eval.split}
+    splits: dict[UserRole, str] = {"user": "train", "eval_user": "validation"}
+    return {role: split for role, split in splits.items() if role in _rl_roles(config.rl)}
 
 
 def check_quickstart(cast: Cast, bounds: Bounds) -> None:
     """Of ``muarl quickstart``, before its environment is made."""
     check_prices(cast, bounds, "user", "eval_user")
     check_roles(cast, "user", "eval_user", "judge", bound=bounds.name("budget"))
+
+
+def check_quickstart_tasks(config: RunConfig, places: Places) -> list[str]:
+    """Of ``muarl quickstart``, once its environment is made: what its cold start, RL and evaluations play. Returns what
+    is worth knowing about its tasks, line by line."""
+    notes = check_tasks(config.rl, places)
+    check_users(Cast.of(config), places, user_splits(config, "quickstart"))
+    check_gold(config.rl, config.eval, config.seed, places)
+    return notes
 
 
 def check_demonstrator(cast: Cast, bounds: Bounds) -> None:

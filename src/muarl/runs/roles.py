@@ -30,7 +30,10 @@ from muarl.types.episode import Usage
 if TYPE_CHECKING:
     from muarl.endpoints.client import Endpoint
 
-Role = Literal["user", "eval_user", "agent", "judge"]
+UserRole = Literal["user", "eval_user"]
+"""The user of training, and that of evaluation."""
+
+Role = Literal[UserRole, "agent", "judge"]
 """Who takes part in a run: the user of training, that of evaluation, the agent of ``muarl eval``, the judge."""
 
 PARTS = {"eval.endpoint": "agent", "coldstart.endpoint": "teacher", "coldstart.tools_endpoint": "tools"}
