@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from muarl.basics.errors import MuarlError
 from muarl.cli.main import app
+from muarl.config.load import load_config
+from muarl.config.sections import RunConfig
 from muarl_tools.experiments import suite
 from muarl_worlds import data, install
 from support.eval_servers import brief, cast
@@ -113,6 +116,71 @@ def test_all_that_is_missing_is_told_before_anything_is_asked(
 def test_what_a_suite_cannot_do_is_told(evaluate: Callable[..., Any], arguments: list[str], words: str) -> None:
     result = evaluate(*arguments)
     assert result.exit_code == 2 and words in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "levels"),
+    [
+        ([], []),
+        (["eval.harder_users=[hard]"], ["hard"]),
+        (["--config", "cpu"], ["typical", "hard"]),
+    ],
+)
+def test_benchmarks_are_played_with_their_own_users_alone_unless_others_are_asked_for(
+    evaluate: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, arguments: list[str], levels: list[str]
+) -> None:
+    checked: list[RunConfig] = []
+    monkeypatch.setattr(suite, "check", lambda configs: checked.extend(configs) or ())
+    result = evaluate("--suite", "paper", "--dry-run", *arguments)
+    assert result.exit_code == 0, result.output
+    assert [(one.domain.name, list(one.eval.harder_users)) for one in checked] == [(name, levels) for name in FIVE]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["domain.name=bfcl-generated", "eval_user.traits=hard"], "bfcl-generated: eval_user.traits: the rule-based"),
+        (["eval_user.kind=sampled", "eval_user.checkpoint=/no/user"], "eval_user.checkpoint: /no/user: no such"),
+        (
+            ["domain.name=telecom-generated", "eval_user.kind=sampled", "eval_user.checkpoint=base"],
+            "telecom-generated: domain.name: users of telecom-generated have tools of their own",
+        ),
+        (["eval.agent=expert", "eval.guard=true"], "retail-generated: eval.guard needs agent endpoint, not expert"),
+    ],
+)
+def test_what_a_later_benchmark_would_be_refused_for_is_told_before_the_first(
+    server: FakeOpenAI, settings: list[str], words: str
+) -> None:
+    agent = ["eval.agent=endpoint", "eval.endpoint.model=agent", f"eval.endpoint.base_url={server.url}"]
+    few = ["eval.tasks=2", *agent]
+    good = load_config("cpu", few)
+    assert suite.check([good]) == ["retail-generated: 2 tasks x 4 trial(s), 8 conversations"]
+    with pytest.raises(MuarlError, match=words):
+        suite.check([good, load_config("cpu", [*few, *settings])])
+    assert not server.bodies
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--guard"], "bfcl-v3: eval.guard: bfcl-v3 declares no audit rules about calls"),
+        (["eval_user.traits=hard"], "bfcl-v3: eval_user.traits: bfcl-v3 has users of its own, who have no traits"),
+        (
+            ["eval_user.kind=sampled", "eval_user.checkpoint=base"],
+            "tau2-telecom: domain.name: users of tau2-telecom have tools of their own",
+        ),
+    ],
+)
+def test_what_one_of_the_paper_s_benchmarks_cannot_have_is_told_by_a_dry_run(
+    installed: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setenv("MUARL_DATA", str(installed))
+    asked = ["--suite", "paper", "--dry-run", "--agent", f"endpoint:agent@{server.url}"]
+    user = [] if "eval_user.kind=sampled" in arguments else ["--user", f"endpoint:user@{server.url}"]
+    result = CliRunner().invoke(app, ["eval", *asked, *user, *arguments])
+    assert result.exit_code == 2 and words in " ".join(result.stderr.split())
+    assert not server.bodies
 
 
 @pytest.mark.data

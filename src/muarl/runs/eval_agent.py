@@ -11,7 +11,8 @@ from muarl.agents.idle import IdleAgent
 from muarl.audit.guard import CallGuard
 from muarl.backends.models import load_model, make_endpoint
 from muarl.basics.errors import ConfigError, InfrastructureError
-from muarl.config.parts import PlannedRun
+from muarl.basics.event_loop import event_loop
+from muarl.config.parts import Compute, PlannedRun
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig, RunConfig
 from muarl.domains.tasks import Task
@@ -45,6 +46,19 @@ def make_eval_agent(config: RunConfig, places: Places) -> ByPlace[Agent]:
     check_room(run, config.domains, places, policy, measured=config.eval.split)
     agent = Backend.of(config).agent(policy, temperature=config.eval.temperature, top_p=config.eval.top_p)
     return places.sampled_agents(agent)
+
+
+def check_eval_agent(config: RunConfig, places: Places) -> None:
+    """The errors of ``make_eval_agent``, and those of a checkpoint whose context has no room for the tasks. No endpoint
+    is asked, and no weights are read."""
+    if config.eval.guard:
+        check_guard(config.eval)
+    if config.eval.agent == "sampled":
+        policy = load_model(config.model, weights=False)
+        check_room(Compute.of(config), config.domains, places, policy, measured=config.eval.split)
+        return
+    with event_loop() as loop:
+        loop.closes(make_eval_agent(config, places))
 
 
 def check_guard(ev: EvalConfig) -> None:

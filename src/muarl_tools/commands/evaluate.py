@@ -22,7 +22,7 @@ SCRIPTED = {"sampled": "sampled", "endpoint": "endpoint", "expert": "expert", "i
 
 TURN_TOKENS = 2048
 ANY_BENCHMARK = "tau2-retail"
-"""What a checkpoint's own settings mean to a suite of benchmarks."""
+"""What a checkpoint's own settings, and defaults, mean to a suite of benchmarks."""
 
 CONCURRENCY = 16
 
@@ -180,7 +180,7 @@ def evaluate(
     if suite is not None:
         if place is not None or isinstance(chosen, list) or resume is not None:
             raise typer.BadParameter("--suite: selects the benchmarks itself; resume a suite with --resume FOLDER only")
-        own = () if config is not None else _own_settings(ANY_BENCHMARK, asked)
+        own = _brought_to_suites(asked) if config is None else ()
         evaluate_suite(suite, asked.config, [*own, *overrides], dict(asked.settings), _of_benchmark, dry_run=dry_run)
     elif resume is None:
         run_recipe("evaluate", _new(asked, chosen, place, own=config is None))
@@ -218,6 +218,11 @@ def _new(asked: RunArguments, chosen: Any, place: str | None, *, own: bool) -> R
         brought += _easy_users_alone(asked, place) if own else ()
     several = as_overrides({"domain.name": chosen}) if isinstance(chosen, list) else []
     return replace(asked, overrides=[*brought, *several, *asked.overrides])
+
+
+def _brought_to_suites(asked: RunArguments) -> Sequence[str]:
+    """What a checkpoint and the preset bring along to every benchmark of a suite. What was asked wins."""
+    return (*_own_settings(ANY_BENCHMARK, asked), *_easy_users_alone(asked, ANY_BENCHMARK))
 
 
 def _easy_users_alone(asked: RunArguments, place: str | None) -> Sequence[str]:

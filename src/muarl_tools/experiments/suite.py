@@ -169,10 +169,11 @@ class Suite:
 
 
 def check(configs: Sequence[RunConfig]) -> list[str]:
-    """Check all of a suite's evaluations before the first begins: data, tasks, users, and the checkpoint's context.
+    """Check all of a suite's evaluations before the first begins: data, tasks, users, and the agent, with the
+    checkpoint's context.
 
     Returns a line about each. DataError lists every benchmark whose data are missing, with the command that gets them;
-    ConfigError for what else does not fit. No endpoint is asked, and no weights are read.
+    ConfigError or CheckpointError for what else does not fit. No endpoint is asked, and no weights are read.
     """
     missing: list[str] = []
     lines = []
@@ -189,20 +190,19 @@ def check(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def _check(config: RunConfig) -> str:
-    from muarl.backends.models import load_model
-    from muarl.config.parts import Compute
     from muarl.environments.configure import places_of
+    from muarl.runs.eval_agent import check_eval_agent
     from muarl.runs.prices import with_prices
     from muarl.runs.roles import Cast, check_fits
-    from muarl.runs.room import check_room
+    from muarl.runs.users import check_users
 
     playing = with_prices(config)
     places, ev = places_of(playing, measuring=True), playing.eval
     tasks = places.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
-    check_fits(Cast.of(playing), "agent", "eval_user", "judge")
-    if ev.agent == "sampled":
-        policy = load_model(playing.model, weights=False)
-        check_room(Compute.of(playing), playing.domains, places, policy, measured=ev.split)
+    cast = Cast.of(playing)
+    check_fits(cast, "agent", "eval_user", "judge")
+    check_users(cast, places, {"eval_user": ev.split})
+    check_eval_agent(playing, places)
     return f"{config.domain.name}: {len(tasks)} tasks x {ev.trials} trial(s), {len(tasks) * ev.trials} conversations"
 
 
