@@ -95,6 +95,37 @@ def test_a_user_model_is_refused_where_users_have_tools(muarl: Muarl, tmp_path: 
     assert not (tmp_path / "runs" / "who").exists(), "before anything is begun"
 
 
+def test_a_split_that_the_measurement_has_not_is_told_before_the_training(muarl: Muarl, tmp_path: Path) -> None:
+    result = muarl("sft-user", "--name", "who", "eval.split=bogus")
+    assert result.exit_code == 2
+    assert "eval.split: retail-generated has no tasks for the split 'bogus'" in result.stderr.replace("\n", " ")
+    assert not (tmp_path / "runs" / "who").exists(), "before anything is begun"
+
+
+@pytest.mark.parametrize(
+    ("part", "missing"), [("expert", "has no scripted expert"), ("rule_based_user", "has no rule-based user")]
+)
+def test_who_the_measurement_needs_is_asked_for_before_the_training(
+    muarl: Muarl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, missing: str
+) -> None:
+    talk = episode(*TALK)
+    talk.tags["user_scenario"] = SCENARIO
+    write_episodes(tmp_path / "talks.jsonl", [talk])
+    monkeypatch.chdir(tmp_path)
+    lines = (
+        "from dataclasses import replace",
+        "from muarl.environments.registry import find",
+        f'SHOP = replace(find("retail-generated"), name="own-shop", {part}=None)',
+    )
+    Path("own_shop.py").write_text("\n".join(lines) + "\n")
+    given = ("--domain", "./own_shop.py:SHOP", f"sft.demonstrations_file={tmp_path / 'talks.jsonl'}")
+    result = muarl("sft-user", "--name", "who", *given)
+    assert result.exit_code == 2, result.output
+    said = result.stderr.replace("\n", " ")
+    assert f"own-shop {missing}" in said and "sft-user measures" in said and "docs/domains.md" in said
+    assert not (tmp_path / "runs" / "who").exists(), "before anything is begun"
+
+
 class Parrot:
     """A sampler that says a fixed line, and notes what it was given."""
 

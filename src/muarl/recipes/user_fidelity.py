@@ -12,6 +12,7 @@ from muarl.accounts.intervals import wilson
 from muarl.accounts.metrics import is_success
 from muarl.backends.models import load_model
 from muarl.backends.users import goal_checks, make_users, refuse_user_tools, sampled_users
+from muarl.basics.errors import ConfigError
 from muarl.basics.files import write_text
 from muarl.config.section import UserConfig
 from muarl.config.sections import EvalConfig, RunConfig
@@ -22,6 +23,7 @@ from muarl.environments.play import local_executor
 from muarl.learning.checkpoints import Policy
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import evaluate
+from muarl.runs.checks import check_eval_split
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.types.episode import Episode, StopReason
 from muarl.user_errors.errors import RULES, find_user_errors
@@ -39,12 +41,38 @@ def run(config: RunConfig) -> Path:
     places = places_of(config, with_rl=False)
     for place in places:
         refuse_user_tools(place.name, place.domain)
+    check_measurable(config, places)
     policy = load_model(config.model)
     with open_context(config, "sft-user", logs=False) as context:
         tell_domain(context.folder, config.domain_text, places)
         context.loop.closes(places)
         measure(context, config.eval, config.user, places, policy)
     return context.folder.path
+
+
+def check_measurable(config: RunConfig, places: Places) -> None:
+    """What ``measure`` needs of the environments, before a model is loaded: tasks whose gold actions succeed, the
+    scripted expert, the rule-based user. ConfigError or DataError says what is missing."""
+    check_eval_split(config.eval, config.domains)
+    why = "sft-user measures a user model beside the rule-based user, with the scripted expert as the agent"
+    remedy = "give it an Environment with `expert` and `rule_based_user` (docs/domains.md), or choose another domain"
+    for place in places:
+        if place.expert is None:
+            raise ConfigError(f"domain.name: {place.name} has no scripted expert: {why}; {remedy}")
+        if place.rule_based_user is None:
+            raise ConfigError(f"domain.name: {place.name} has no rule-based user: {why}; {remedy}")
+    _agenda_users(config.user, places)
+    for tasks in _measured_tasks(config.eval, places).values():
+        places.check(tasks)
+
+
+def _agenda_users(user: UserConfig, places: Places) -> ByPlace[UserFactory]:
+    return make_users(user.model_copy(update={"kind": "agenda"}), places)
+
+
+def _measured_tasks(ev: EvalConfig, places: Places) -> dict[int, Sequence[Task]]:
+    """The tasks that are played, by the seed that they are drawn with."""
+    return {seed: places.draw(ev.split, ev.tasks or 200, seed, 0) for seed in ev.seeds or (ev.seed,)}
 
 
 def measure(context: RunContext, ev: EvalConfig, user: UserConfig, places: Places, policy: Policy, **also: Any) -> None:
@@ -55,13 +83,13 @@ def measure(context: RunContext, ev: EvalConfig, user: UserConfig, places: Place
     model = sampled_users(user, policy, compute=compute, max_context=compute.model.max_context)
     users: dict[str, ByPlace[UserFactory]] = {
         MODEL: places.by_place(lambda place: model.checked(goal_checks(place))),
-        AGENDA: make_users(user.model_copy(update={"kind": "agenda"}), places),
+        AGENDA: _agenda_users(user, places),
     }
     context.loop.closes(*users.values())
     by_seed: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in users}
     tasks_by_id: dict[str, Task] = {}
-    for seed in ev.seeds or (ev.seed,):
-        own, tasks = ev.model_copy(update={"seed": seed}), places.draw(ev.split, ev.tasks or 200, seed, 0)
+    for seed, tasks in _measured_tasks(ev, places).items():
+        own = ev.model_copy(update={"seed": seed})
         tasks_by_id |= {t.id: t for t in tasks}
         for name, who in users.items():
             began, before = time.process_time(), model.counts.unmended

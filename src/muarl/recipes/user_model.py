@@ -24,7 +24,7 @@ from muarl.environments.places import Places
 from muarl.learning.packing import Sample
 from muarl.recipes.demonstrations import demonstrate
 from muarl.recipes.sft import check_demonstrations, fit, read_demonstrations
-from muarl.recipes.user_fidelity import measure
+from muarl.recipes.user_fidelity import check_measurable, measure
 from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.prices import Bounds
@@ -49,6 +49,7 @@ def run(config: RunConfig) -> Path:
     files = {"sft.demonstrations_file": config.sft.demonstrations_file}
     check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files=files)
     check_demonstrations(config.sft.demonstrations_file, Cast.of(config), Bounds.of(config))
+    check_measurable(config, places)
     check_machine(config, config.sft)
     policy = load_model(config.model)
     with open_context(config, "sft-user") as context:

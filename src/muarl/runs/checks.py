@@ -9,12 +9,14 @@ answered at once. The recipes check the same, and more, for those who call them 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muarl.backends.checkpoint_names import SHIPPED, existing_checkpoint, shipped_with
 from muarl.basics.errors import ConfigError
 from muarl.basics.extras import require
 from muarl.config.parts import PlannedRun
 from muarl.config.rl import RlConfig
-from muarl.config.sections import RunConfig
+from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.environments.configure import places_of
 from muarl.environments.environment import Environment
 from muarl.environments.places import Places
@@ -121,9 +123,16 @@ def check_evaluation(cast: Cast) -> None:
         environment = find(domain.name)
         if ev.tasks is None and environment.endless and not environment.is_benchmark and domain.tasks is None:
             raise ConfigError(f"eval.tasks is null, and {environment.name} has tasks without end: say how many")
+    check_eval_split(ev, cast.domains)
+    check_fits(cast, *(("agent",) if ev.solo else ("agent", "eval_user")))
+
+
+def check_eval_split(ev: EvalConfig, domains: Sequence[DomainConfig]) -> None:
+    """ConfigError, naming ``eval.split``, for an environment that has no tasks for it."""
+    for domain in domains:
+        environment = find(domain.name)
         if domain.tasks is None and (environment.is_benchmark or ev.split != "validation"):
             environment.check_split(ev.split, "eval.split")
-    check_fits(cast, *(("agent",) if ev.solo else ("agent", "eval_user")))
 
 
 def _rl_roles(rl: RlConfig) -> tuple[Role, ...]:
