@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from muarl.basics import untrusted
-from muarl.basics.errors import MuarlError
+from muarl.basics.errors import ConfigError, MuarlError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The operating system's words for no room: on the disk, within a quota, within the largest file that is allowed."""
@@ -70,6 +70,15 @@ def why_not_writable(folder: Path) -> str | None:
         if place.exists() or place.is_symlink():
             return f"{place} is not a folder"
     return None
+
+
+def check_writable(path: Path, option: str, name: str) -> None:
+    """ConfigError, naming the ``option`` that says so, for a file that could not be written: better known before the
+    work than after. ``name``: what such a file may be called, for the message."""
+    if path.is_dir():
+        raise ConfigError(f"{option}: {path} is a folder: give a file, such as {path / name}")
+    if (why := why_not_writable(path.parent)) is not None:
+        raise ConfigError(f"{option}: {path}: {why}: give a file elsewhere")
 
 
 def plain(value: Any) -> Any:

@@ -154,6 +154,7 @@ def check(
       muarl domains check ./clinic.py:CLINIC --page rules.html
       muarl domains check ./clinic.py:CLINIC --json
     """
+    from muarl.basics.files import check_writable
     from muarl.environments.registry import find
 
     with working(f"Checking {name}"):
@@ -163,7 +164,7 @@ def check(
         if size is not None:
             environment.check_size(size, "--size")
         if page is not None:
-            _check_page(page)
+            check_writable(page, "--page", "rules.html")
         report = _report(environment, name, size, tasks, seed, checkpoints or (), quiet=as_json)
     if as_json:
         echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
@@ -204,16 +205,6 @@ def _report(
             _print_result(outcome)
         outcomes.append(outcome)
     return EnvironmentReport(environment.name, context.size or "", context.split, tasks, seed, outcomes)
-
-
-def _check_page(page: Path) -> None:
-    """ConfigError for a page that could not be written: better known before the checks than after."""
-    from muarl.basics.files import why_not_writable
-
-    if page.is_dir():
-        raise ConfigError(f"--page: {page} is a folder: give a file, such as {page / 'rules.html'}")
-    if (why := why_not_writable(page.parent)) is not None:
-        raise ConfigError(f"--page: {page}: {why}")
 
 
 def _prompt_model(spec: str) -> PromptModel:

@@ -116,25 +116,34 @@ def check(
       muarl user check runs/customer --logs people.jsonl
       muarl user check endpoint:MODEL --price MODEL=2/8 --max-cost 5 --fail-on unfit --json
     """
-    from muarl.basics.errors import ConfigError
-    from muarl.basics.files import write_text
+    from muarl.basics.errors import ConfigError, MuarlError
+    from muarl.basics.files import check_writable, write_text
     from muarl.basics.stopping import stop_signals
     from muarl_tools.checks.user.figures import said_by_people
 
     if fail_on not in ("unfit", "reservations", "never"):
         raise ConfigError(f"--fail-on must be unfit, reservations or never, not {fail_on!r}")
+    if page is not None:
+        check_writable(page, "--page", "user.html")
     with working("Preparing the check"), stop_signals():
         people = said_by_people(logs) if logs else None
         config = _config(settings_of(locals(), CHECK), settings or ())
         figures = _measured(config, agents.split(",") if agents else [], agent or (), people)
-    if page is not None:
-        from muarl_tools.checks.user.page import check_page
-
-        write_text(page, check_page(figures))
     if as_json:
         echo(json.dumps(figures, indent=2, ensure_ascii=False))
     else:
-        _tell(figures, page)
+        _tell(figures)
+    if page is not None:  # last: the verdict is told even if the page cannot be written
+        from muarl_tools.checks.user.page import check_page
+
+        write_text(page, check_page(figures))
+        if not as_json:
+            echo(f"Page: {page}")
+    if figures["broke_off"] is not None:
+        raise MuarlError(
+            f"the check broke off, so that its verdict is of the {figures['conversations']:,} conversations before "
+            f"that: {figures['broke_off']}"
+        )
     name = figures["verdict"]["name"]
     if fail_on != "never" and (name == "unfit" or (fail_on == "reservations" and name != "fit")):
         raise typer.Exit(FAILED)
@@ -179,7 +188,7 @@ def _config(asked: Mapping[str, Any], settings: Sequence[str]) -> RunConfig:
     return with_prices(load_config("cpu", [*as_overrides({**fixed, **asked}), *settings]))
 
 
-def _tell(figures: dict[str, Any], page: Path | None) -> None:
+def _tell(figures: dict[str, Any]) -> None:
     """The verdict and what led to it, for a terminal."""
     from muarl.basics.untrusted import visible
     from muarl.observe.screen import Screen
@@ -187,6 +196,8 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
 
     Screen().print(check_table(figures))
     verdict, cost, logs = figures["verdict"], figures["cost"], figures.get("logs")
+    if figures["broke_off"] is not None:
+        echo("Incomplete: the check broke off, and all figures are of what was played before that.")
     echo(f"Verdict: {verdict['name']}")
     for reason in verdict["reasons"]:
         echo(f"  - {reason}")
@@ -217,8 +228,6 @@ def _tell(figures: dict[str, Any], page: Path | None) -> None:
         f"A conversation: {cost['requests']:.1f} requests, {cost['prompt_tokens']:,.0f} + "
         f"{cost['completion_tokens']:,.0f} tokens{paid}, {cost['seconds']:.3g} s of waiting for the user"
     )
-    if page is not None:
-        echo(f"Page: {page}")
 
 
 @user.command("proxy")

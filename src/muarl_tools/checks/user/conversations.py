@@ -14,19 +14,19 @@ from muarl.backends.users import make_users
 from muarl.basics.errors import ConfigError, InfrastructureError, MuarlError
 from muarl.basics.event_loop import event_loop
 from muarl.config.parts import Compute
-from muarl.config.sections import RunConfig
+from muarl.config.sections import EvalConfig, RunConfig
 from muarl.domains.scripted_expert import SLOPPY
 from muarl.domains.tasks import Task
 from muarl.endpoints.client import Endpoint
-from muarl.environments.configure import place_of
+from muarl.environments.configure import places_of
 from muarl.environments.place import Place
 from muarl.environments.places import ByPlace, Places
 from muarl.environments.play import local_executor
-from muarl.environments.registry import find
 from muarl.observe.progress import Progress
 from muarl.recipes.evaluation.measuring import play_all
 from muarl.rewards.judge import Completer
 from muarl.rollouts.episode_runner import requests_for
+from muarl.rollouts.rollout import RolloutError
 from muarl.types.episode import Episode, StopReason, Usage
 from muarl.user_errors.conduct import find_all
 from muarl.user_errors.errors import UserError
@@ -75,7 +75,8 @@ class PlayedConversation:
 @dataclass
 class PlayedCheck:
     """All conversations of a check. ``user``: its name for reports. ``lost``: failures outside the user's words, such
-    as an endpoint that did not answer, by their text. ``missing``: agents that an environment cannot host, and why."""
+    as an endpoint that did not answer, by their text. ``missing``: agents that an environment cannot host, and why.
+    ``broken``: where and why it broke off, None if it did not."""
 
     user: str
     conversations: list[PlayedConversation] = field(default_factory=list)
@@ -84,6 +85,7 @@ class PlayedCheck:
     end: RolloutEnd = RolloutEnd.COMPLETE
     spent: Usage = Usage()
     unjudged: int = 0
+    broken: str | None = None
 
 
 def play_check(
@@ -93,60 +95,90 @@ def play_check(
     once a trial with every agent. ``agents``: names of ``AGENTS``, none for all; ``endpoints``: further agents.
 
     Each agent meets users of the same seeds. What a limit cut is looked at, too; failures of infrastructure are only
-    counted. ConfigError for an agent that there is not; MuarlError if no conversation could be played.
+    counted. The places, users and tasks of all domains are made before the first is played. What has been played is
+    kept where a later agent or domain breaks off (``PlayedCheck.broken``). ConfigError for an agent that there is not,
+    or a split that a domain has not; DataError for data that are not installed; MuarlError if no conversation could be
+    played.
     """
     if unknown := [name for name in agents if name not in AGENTS]:
         raise ConfigError(f"--agents: there is no agent {unknown[0]!r}; there are: {', '.join(AGENTS)}")
-    out: PlayedCheck | None = None
     with event_loop() as loop:
         loop.closes(*endpoints)
-        for domain in config.domains:
-            place = place_of(config.model_copy(update={"domain": domain}), measuring=True)
-            users = make_users(config.eval_user, Places([place]), Compute.of(config))
-            loop.closes(place, users)
-            out = PlayedCheck(users.name) if out is None else out
-            name = find(domain.name).name
-            offered, missing = agents_for(place)
-            chosen = {key: agent for key, agent in offered.items() if key in agents or not agents}
-            chosen |= {f"endpoint:{e.model}": place.endpoint_agent(e) for e in endpoints}
-            out.missing |= {f"{key} in {name}": why for key, why in missing.items() if key in agents or not agents}
-            _play_domain(out, name, config, place, users, chosen, progress)
-    if out is None or not out.conversations:
-        first = out.lost[0] if out is not None and out.lost else "no episode was played"
+        places = places_of(config, measuring=True)
+        loop.closes(places)
+        users = make_users(config.eval_user, places, Compute.of(config))
+        loop.closes(users)
+        out = PlayedCheck(users.name)
+        casts = [_cast(out, place, config.eval, agents, endpoints) for place in places]
+        try:
+            for cast in casts:
+                _play_domain(out, cast, config, users, progress)
+        except RolloutError as problem:
+            if not out.conversations:
+                raise
+            out.broken = str(problem)
+    if not out.conversations:
+        first = out.lost[0] if out.lost else "no episode was played"
         raise MuarlError(f"not one conversation could be played. The first failure: {first}")
     return out
 
 
-def _play_domain(
-    out: PlayedCheck,
-    name: str,
-    config: RunConfig,
-    place: Place,
-    users: ByPlace[UserFactory],
-    agents: Mapping[str, Agent],
-    progress: Progress,
-) -> None:
-    ev = config.eval
+@dataclass(frozen=True)
+class _DomainCast:
+    """What is played in a domain, and who serves there."""
+
+    place: Place
+    agents: Mapping[str, Agent]
+    tasks: Sequence[Task]
+
+
+def _cast(
+    out: PlayedCheck, place: Place, ev: EvalConfig, agents: Sequence[str], endpoints: Sequence[Endpoint]
+) -> _DomainCast:
+    """A domain's agents and tasks; notes in ``out`` who is missing. ConfigError for a split that it has not, DataError
+    for a task whose gold actions fail."""
+    offered, missing = agents_for(place)
+    chosen = {key: agent for key, agent in offered.items() if key in agents or not agents}
+    chosen |= {f"endpoint:{e.model}": place.endpoint_agent(e) for e in endpoints}
+    out.missing |= {f"{key} in {place.name}": why for key, why in missing.items() if key in agents or not agents}
     tasks = place.eval_tasks(ev.split, ev.tasks, seed=ev.seed, ids=ev.task_ids)
     place.check(tasks)
-    known = {task.id: task for task in tasks}
-    requests = requests_for(tasks, ev.trials, seed=ev.seed, label=LABEL)
-    for key, agent in agents.items():
+    return _DomainCast(place, chosen, tasks)
+
+
+def _play_domain(
+    out: PlayedCheck, cast: _DomainCast, config: RunConfig, users: ByPlace[UserFactory], progress: Progress
+) -> None:
+    """Play a domain with each of its agents. RolloutError where it breaks off; ``out`` keeps what was played."""
+    ev, place = config.eval, cast.place
+    requests = requests_for(cast.tasks, ev.trials, seed=ev.seed, label=LABEL)
+    for key, agent in cast.agents.items():
         before = out.spent
         budget = Budget(ev.max_cost, ev.max_tokens, lambda before=before: before)  # type: ignore[misc]
         executor = local_executor(Places([place]), agent, users, config.rollout.concurrency)
-        episodes, end = play_all(executor, requests, progress, f"{key} in {name}", budget=budget)
-        for episode in episodes:
-            out.spent += episode.agent_usage + episode.user_usage
-            if episode.stop is StopReason.INFRASTRUCTURE:
-                out.lost.append(episode.error or "unknown")
-                continue
-            task = known[episode.task_id]
-            found = find_all(task, episode.messages, user_tools=place.user_tools(task))
-            out.conversations.append(PlayedConversation(name, key, task, episode, found))
+        where = f"{key} in {place.name}"
+        try:
+            episodes, end = play_all(executor, requests, progress, where, budget=budget)
+        except RolloutError as problem:
+            _keep(out, cast, key, problem.episodes)
+            raise RolloutError(f"{where}: {problem}", problem.episodes) from problem
+        _keep(out, cast, key, episodes)
         if end is not RolloutEnd.COMPLETE:
             out.end = end
             return
+
+
+def _keep(out: PlayedCheck, cast: _DomainCast, agent: str, episodes: Sequence[Episode]) -> None:
+    """Note conversations with what is wrong with their user."""
+    known = {task.id: task for task in cast.tasks}
+    for episode in episodes:
+        out.spent += episode.agent_usage + episode.user_usage
+        if episode.stop is StopReason.INFRASTRUCTURE:
+            out.lost.append(episode.error or "unknown")
+            continue
+        task = known[episode.task_id]
+        found = find_all(task, episode.messages, user_tools=cast.place.user_tools(task))
+        out.conversations.append(PlayedConversation(cast.place.name, agent, task, episode, found))
 
 
 def agents_for(place: Place) -> tuple[dict[str, Agent], dict[str, str]]:

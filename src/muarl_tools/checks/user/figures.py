@@ -73,7 +73,8 @@ def said_by_people(logs: Sequence[Path]) -> list[list[str]]:
 def figures_of(check: PlayedCheck, judge: str | None = None) -> dict[str, Any]:
     """Plain JSON: ``verdict``; ``rules``, each with findings per 100 of the user's messages (95% interval, drawing
     whole conversations) and the share of conversations with any (drawing whole tasks); ``grave`` and ``any``, the same
-    of all of them; ``by_agent``, ``by_domain``; ``style`` of its language; ``cost``; ``examples``.
+    of all of them; ``by_agent``, ``by_domain``; ``style`` of its language; ``cost``; ``examples``;
+    ``broke_off``, where and why not all was played, null if nothing broke off.
 
     ``judge``: who was asked besides; its findings stand under the rule "judge", and not in the verdict.
     """
@@ -87,6 +88,7 @@ def figures_of(check: PlayedCheck, judge: str | None = None) -> dict[str, Any]:
         "messages": sum(len(one.own) for one in played),
         "lost": {"conversations": len(check.lost), "first": check.lost[0] if check.lost else None},
         "ended": check.end.value,
+        "broke_off": check.broken,
         "missing_agents": dict(check.missing),
         "grave": _rate(played, _turns(*GRAVE)),
         "any": _rate(played, _turns(*RULES)),

@@ -52,6 +52,8 @@ def check_page(figures: Figures) -> str:
 def _notices(figures: Figures) -> Html | None:
     lost, missing = figures["lost"], figures["missing_agents"]
     lines = []
+    if figures["broke_off"] is not None:
+        lines.append(f"Incomplete: the check broke off. {figures['broke_off']}")
     if lost["conversations"]:
         lines.append(f"{lost['conversations']} conversations were lost. The first: {lost['first']}")
     if figures["ended"] != "complete":
