@@ -79,6 +79,7 @@ def from_log(
       muarl train --config mua-8b --domain retail-generated domain.tasks=tasks.jsonl
     """
     from muarl.environments.benchmark_training import benchmarks_played
+    from muarl.basics.files import check_writable
     from muarl.environments.log_tasks import check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
     from muarl.records.conversation import LeftOutCounts
@@ -89,6 +90,7 @@ def from_log(
                 f"{log}: holds conversations about a benchmark's own tasks ({', '.join(measured)}), which are for "
                 "measuring: make tasks of your own logs"
             )
+    check_writable(out, "--out", "tasks.jsonl")
     world, size = _environment(domain, size)
     with working(f"Making a world of {world.name}"):
         played = world.make_domain(size)
@@ -107,13 +109,7 @@ def from_log(
     together = None if seen is None else partial(shown_by_all, domain=played, observer=seen)
     number, new, dropped = _made(logs, left_out, set(found), make, together)
     if endpoint is not None:
-        import asyncio
-
-        from muarl.environments.log_users import retell
-
-        with working(f"{by} describes the customers of {len(new):,} tasks"):
-            new = asyncio.run(retell(new, endpoint, caller=world.caller))
-        echo(f"{by} wrote {len(new)} scenarios for ${endpoint.usage.cost:.2f}")
+        new = _described(new, endpoint, world.caller, out)
     write_tasks(out, [*found.values(), *new])
     noted = sum(bool(f.notes) for f in new)
     echo(
@@ -126,6 +122,24 @@ def from_log(
         echo(f"  {left}")
     file, of = shlex.quote(str(out)), shlex.join(["--domain", domain, *(["--size", size] if size else [])])
     echo(f"Next: muarl tasks show {file}, then muarl tasks confirm {file} ID ... {of}")
+
+
+def _described(new: list[FiledTask], endpoint: Endpoint, caller: str, out: Path) -> list[FiledTask]:
+    """The tasks with the customers as the model describes them; says what came of it."""
+    import asyncio
+
+    from muarl.environments.log_users import own_lines, retell
+
+    with working(f"{endpoint.model} describes the customers of {len(new):,} tasks"):
+        told = asyncio.run(retell(new, endpoint, caller=caller))
+    left = own_lines(told, caller=caller)
+    echo(f"--by: {endpoint.model} wrote {len(told) - len(left)} scenarios for ${endpoint.usage.cost:.2f}")
+    if left:
+        echo(
+            f"  {len(left)} keep the {caller}'s own lines, as their notes say. The first: {left[0]}. To have one "
+            f"described, take its task out of {out} and run this again."
+        )
+    return told
 
 
 def _made(
