@@ -180,6 +180,48 @@ def test_rows_whose_figures_are_none_are_refused_by_field(change: dict[str, Any]
         Episode.from_json({**row, **change})
 
 
+def said(**fields: Any) -> dict[str, Any]:
+    """A row's change: one turn, whose message has these fields."""
+    return {"turns": [{"message": {"role": "assistant", "content": "Hi"} | fields, "seconds": 0.0}]}
+
+
+def called(**fields: Any) -> dict[str, Any]:
+    return said(tool_calls=[{"name": "look"}, {"name": "look"} | fields])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (called(arguments='{"order_id": "#W1"}'),
+         r"turns\[0\]\.message\.tool_calls\[1\]\.arguments must be an object, not text: write the object itself"),
+        (called(arguments=[1]), r"tool_calls\[1\]\.arguments must be an object, not a list"),
+        (called(name=7), r"tool_calls\[1\]\.name must be text, not a number"),
+        (said(tool_calls={"name": "look"}), r"turns\[0\]\.message\.tool_calls must be a list, not an object"),
+        (said(content=["a"]), r"turns\[0\]\.message\.content must be text, not a list: join its parts to one text"),
+        (said(reasoning={}), "reasoning must be text, not an object"),
+        (said(role=True), "role must be text, not a truth value"),
+        ({"turns": {}}, "turns must be a list, not an object"),
+        ({"system": 7}, "system must be text, not a number"),
+        ({"tools": [{"name": "look", "description": "", "parameters": "{}"}]},
+         r"tools\[0\]\.parameters must be a JSON Schema object, not text"),
+    ],
+)  # fmt: skip
+def test_a_row_with_a_field_of_another_kind_is_refused_by_line_and_field(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    path, row = tmp_path / "e.jsonl", Episode("e", "t", "d", [], StopReason.USER_STOP).to_json()
+    path.write_text(json.dumps(row) + "\n" + json.dumps(row | change) + "\n")
+    with pytest.raises(ValueError, match=rf"e\.jsonl, line 2: .*{words}"):
+        list(read_episodes(path))
+
+
+@pytest.mark.parametrize("empty", [None, {}, "", []])
+def test_a_call_without_arguments_is_one(empty: Any) -> None:
+    row = Episode("e", "t", "d", [], StopReason.USER_STOP).to_json() | called(arguments=empty, id=None, requestor=None)
+    call = Episode.from_json(row).turns[0].message.tool_calls[1]
+    assert (call.arguments, call.requestor) == ({}, "assistant")
+
+
 def test_deep_lines_are_refused_by_number(tmp_path: Path) -> None:
     path = tmp_path / "eval.jsonl"
     row = json.dumps(Episode("e", "t", "d", [], StopReason.USER_STOP).to_json())

@@ -18,6 +18,8 @@ from muarl.basics import files
 from muarl.basics.errors import CheckpointError
 from muarl.learning import checkpoint_files
 from muarl.recipes import quickstart, rl
+from muarl.types.chat import Message
+from muarl.types.episode import Episode, StopReason, Turn
 
 Muarl = Callable[..., Any]
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -122,6 +124,28 @@ def test_a_demonstration_that_is_no_conversation_is_named(muarl: Muarl, tmp_path
     file.write_text(json.dumps(row) + "\n")
     fails_clearly(muarl("sft", f"sft.demonstrations_file={file}", "--name", "bad"), "broken one", "nothing to learn")
     assert not (tmp_path / "runs" / "bad").exists(), "told before there is a run"
+
+
+@pytest.mark.parametrize("command", ["sft", "quickstart", "sft-user"])
+@pytest.mark.parametrize(
+    ("message", "system", "words"),
+    [
+        ({"tool_calls": [{"name": "look", "arguments": "{}"}]}, None, ["tool_calls[0].arguments", "must be an object"]),
+        ({"content": ["a"]}, None, ["turns[0].message.content must be text", "join its parts"]),
+        ({}, 7, ["system must be text, not a number"]),
+    ],
+)
+def test_a_demonstration_with_a_field_of_another_kind_is_named(
+    muarl: Muarl, tmp_path: Path, command: str, message: dict[str, Any], system: object, words: list[str]
+) -> None:
+    row = Episode("e", "t", "retail", [Turn(Message("assistant", "Hi"))], StopReason.USER_STOP).to_json()
+    row["turns"][0]["message"] |= message
+    row |= {} if system is None else {"system": system, "tools": []}
+    file = tmp_path / "demonstrations.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    said = muarl(command, f"sft.demonstrations_file={file}")
+    fails_clearly(said, "sft.demonstrations_file", f"{file.name}, line 1", *words)
+    assert not (tmp_path / "runs").exists(), "told before there is a run"
 
 
 def test_a_demonstration_that_no_update_can_hold_is_told_before_the_first_one(muarl: Muarl, tmp_path: Path) -> None:

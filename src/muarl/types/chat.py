@@ -7,18 +7,46 @@ coroutines without copies. ``to_openai`` and ``from_openai`` translate at the bo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 Role = Literal["system", "user", "assistant", "tool"]
 Requestor = Literal["assistant", "user"]
+Row = TypeVar("Row")
 
 GREETING = "Hi! How can I help you today?"
 """What the agent is taken to have said before the user's first message (TAU2's orchestrator)."""
 
 STOP_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 """A user message without tool calls that contains one of these ends the conversation (TAU2's user guidelines)."""
+
+
+def json_kind(value: Any) -> str:
+    """What a value of JSON is, for messages."""
+    kinds = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    return "null" if value is None else kinds.get(type(value), type(value).__name__)
+
+
+def check_texts(data: Mapping[str, Any], *names: str) -> None:
+    """ValueError for one of these fields that is neither text nor null nor left out."""
+    for name in names:
+        if not isinstance(value := data.get(name), str | None):
+            parts = ": join its parts to one text" if isinstance(value, list) else ""
+            raise ValueError(f"{name} must be text, not {json_kind(value)}{parts}")
+
+
+def from_rows(read: Callable[[Any], Row], rows: Any, place: str) -> tuple[Row, ...]:
+    """What ``read`` makes of each row of a list. ValueError names the ``place`` of one that it refuses so."""
+    if not isinstance(rows, (list, tuple)):
+        raise ValueError(f"{place} must be a list, not {json_kind(rows)}")
+    found = []
+    for number, row in enumerate(rows):
+        try:
+            found.append(read(row))
+        except ValueError as problem:
+            raise ValueError(f"{place}[{number}].{problem}") from None
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +80,13 @@ class ToolCall:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolCall:
-        """The inverse of ``to_json``. KeyError if there is no name."""
+        """The inverse of ``to_json``. KeyError if there is no name, ValueError for a field of another kind."""
+        check_texts(data, "id", "name", "requestor", "invalid", "raw")
+        if not isinstance(data.get("arguments") or {}, Mapping):
+            raise ValueError(
+                f"arguments must be an object, not {json_kind(data['arguments'])}: write the object itself, such as "
+                '{"order_id": "#W1"}'
+            )
         return cls(
             id=data.get("id", ""),
             name=data["name"],
@@ -154,11 +188,12 @@ class Message:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Message:
-        """The inverse of ``to_json``. KeyError if there is no role."""
+        """The inverse of ``to_json``. KeyError if there is no role, ValueError for a field of another kind."""
+        check_texts(data, "role", "content", "reasoning", "tool_call_id", "name", "requestor")
         return cls(
             role=data["role"],
             content=data.get("content"),
-            tool_calls=tuple(ToolCall.from_json(c) for c in data.get("tool_calls") or ()),
+            tool_calls=from_rows(ToolCall.from_json, data.get("tool_calls") or (), "tool_calls"),
             reasoning=data.get("reasoning"),
             tool_call_id=data.get("tool_call_id"),
             name=data.get("name"),
@@ -201,11 +236,15 @@ class ToolSpec:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ToolSpec:
-        """The inverse of ``to_json``. KeyError if a field is missing."""
+        """The inverse of ``to_json``. KeyError if a field is missing, ValueError for one of another kind."""
+        name, description, parameters = data["name"], data["description"], data["parameters"]
+        check_texts(data, "name", "description")
+        if not isinstance(parameters, Mapping):
+            raise ValueError(f"parameters must be a JSON Schema object, not {json_kind(parameters)}")
         return cls(
-            data["name"],
-            data["description"],
-            data["parameters"],
+            name,
+            description,
+            parameters,
             doc=data.get("doc"),
             extra=data.get("extra", {}),
             as_documented=data.get("as_documented", False),

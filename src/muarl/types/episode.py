@@ -13,7 +13,7 @@ from typing import Any
 
 from muarl.basics.files import whole_file
 from muarl.basics.untrusted import parse_json, read_lines
-from muarl.types.chat import Message, ToolSpec
+from muarl.types.chat import Message, ToolSpec, check_texts, from_rows
 
 SCHEMA_VERSION = 1
 GUARD = "user_guard"
@@ -127,6 +127,16 @@ class Turn:
     """What it was learned from with, where that differs from turn to turn."""
     response: str | None = field(default=None, repr=False, compare=False)
     """What the agent's server called its response; in memory only."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Turn:
+        """A turn of an episode's row. KeyError if a field is missing, ValueError for one of another kind."""
+        try:
+            message = Message.from_json(data["message"])
+        except ValueError as problem:
+            raise ValueError(f"message.{problem}") from None
+        span = tuple(data["span"]) if "span" in data else None
+        return cls(message, data["seconds"], span, data.get("version"), data.get("advantage"))
 
 
 @dataclass(slots=True)
@@ -388,16 +398,7 @@ class Episode:
                 agent=data["agent"],
                 user=data["user"],
                 stop=StopReason(data["stop"]),
-                turns=[
-                    Turn(
-                        Message.from_json(t["message"]),
-                        t["seconds"],
-                        tuple(t["span"]) if "span" in t else None,
-                        t.get("version"),
-                        t.get("advantage"),
-                    )
-                    for t in data["turns"]
-                ],
+                turns=list(from_rows(Turn.from_json, data["turns"], "turns")),
                 tokens=TokenTrace.from_json(data["tokens"]) if data["tokens"] is not None else None,
                 verdict=None if verdict is None else Verdict(**verdict),
                 tags=dict(data["tags"]),
@@ -406,7 +407,7 @@ class Episode:
                 user_usage=Usage(**data["user_usage"]),
                 error=data["error"],
                 system=data.get("system"),
-                tools=tuple(map(ToolSpec.from_json, data["tools"])) if "tools" in data else None,
+                tools=from_rows(ToolSpec.from_json, data["tools"], "tools") if "tools" in data else None,
             )
         except KeyError as missing:
             raise ValueError(f"episode row lacks the field {missing}") from None
@@ -420,6 +421,7 @@ def check_scalars(data: Mapping[str, Any]) -> None:
     for name, allowed in kinds.items():
         if not isinstance(data[name], allowed):
             raise ValueError(f"{name} must be {allowed[0].__name__}, not {type(data[name]).__name__}")
+    check_texts(data, "system")
     if data["verdict"] is not None:
         reward = data["verdict"]["reward"]
         if not isinstance(reward, (int, float)) or not -_LARGEST <= reward <= _LARGEST:
