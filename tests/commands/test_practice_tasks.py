@@ -92,7 +92,7 @@ def test_a_file_has_addresses_and_runs_draw_the_whole_tasks(tmp_path: Path, size
     assert [row | {"tags": None} for row in again] == [row | {"tags": None} for row in rows]
     made = {t.id: t for t in find("retail-generated").make_tasks("train", 12, size=size, seed=40_000_000)}
     train = [name for name in made if split_of(name) == "train"]
-    drawn = configured(path, f"domain.size={size}").draw("train", len(train), 0, 0)
+    drawn = configured(path, f"domain.size={size}", "rl.eval_every=0").draw("train", len(train), 0, 0)
     assert {t.id for t in drawn} == set(train)
     for task in drawn:
         first = made[task.id]

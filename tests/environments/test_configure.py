@@ -304,7 +304,7 @@ def test_a_user_model_that_has_no_tools_is_refused_where_users_need_theirs(role:
 
 def test_a_fixed_set_of_tasks_is_drawn_in_rounds_and_evaluated_whole(configure: Any) -> None:
     tasks = {split: [lent(split, n) for n in range(4)] for split in ("train", "test")}
-    place = configure(Environment(name="library", domain=Shelf, tasks=tasks))
+    place = configure(Environment(name="library", domain=Shelf, tasks=tasks), "rl.eval_every=0")
     rounds = [[t.id for t in place.draw("train", 2, 0, start)] for start in (0, 2, 4, 6)]
     assert sorted(rounds[0] + rounds[1]) == sorted(rounds[2] + rounds[3]) == sorted(t.id for t in tasks["train"])
     assert len(place.eval_tasks("test", None, seed=0)) == 4

@@ -16,6 +16,7 @@ from muarl.domains.auditing import AuditRules
 from muarl.domains.base import Domain, Semantics, World
 from muarl.domains.tasks import Task
 from muarl.environments.place import Draw, Place
+from muarl.environments.task_pool import HELD_OUT, held_out_note
 from muarl.rewards import outcome
 from muarl.rollouts.episode_runner import RolloutRequest, requests_for
 from muarl.rollouts.rules import Limits, Rules
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 Mode = Literal["native", "qwen", "text", "text-api"]
 """How an agent's tool calls reach the benchmark: by function calling, by Qwen's with the benchmark's own documents of
 the tools, or in the agent's words; "text-api": in words, as the benchmark's own runner asks models behind an API."""
-
-HELD_OUT = 5
-"""One in so many training tasks is validated on, where a benchmark has no tasks for that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,10 +279,7 @@ class BenchmarkPlace(Place):
         if self.benchmark.validation_split is not None:
             return []
         trained, held = (len(part) for part in held_out(self.benchmark))
-        return [
-            f"{self.name} has no tasks to validate on: {held} of its {trained + held} training tasks are held out for "
-            "that (rl.eval_every=0 trains on all of them)"
-        ]
+        return [held_out_note(self.name, trained, held)]
 
     # who takes part
 

@@ -15,13 +15,15 @@ from muarl.config.rl import RlConfig
 from muarl.config.rollout import RetrievalConfig
 from muarl.config.sections import DomainConfig, EvalConfig, RunConfig
 from muarl.config.world import FaultsConfig
+from muarl.domains.base import Domain
 from muarl.domains.faults.rates import FaultRates
 from muarl.environments.environment import Environment
 from muarl.environments.place import Place, RewardTerms
 from muarl.environments.places import Places
 from muarl.environments.registry import find
 from muarl.environments.retrieval import searched
-from muarl.environments.task_draws import by_database, draw_of, made_again, with_red_team
+from muarl.environments.task_draws import by_database, check_intents, endless_draw, made_again, pool_of, with_red_team
+from muarl.environments.task_pool import TaskPool
 from muarl.rewards.judge import Judge, make_judge
 from muarl.rollouts.rules import Limits
 from muarl.types.chat import ToolSpec
@@ -52,7 +54,9 @@ def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True
     rl = config.rl if with_rl and not measuring else None
     judge = make_judge(config.eval.judge, config.eval.prices) if judge is None else judge
     limits = Limits(turns=config.rollout.max_turns, tool_errors=config.rollout.max_tool_errors)
-    asked = _Asked(config.domain, config.retrieval, limits, config.eval, rl, judge, _rates(config.world.faults))
+    validating = not measuring and config.rl.eval_every > 0
+    faults = _rates(config.world.faults)
+    asked = _Asked(config.domain, config.retrieval, limits, config.eval, rl, judge, faults, validating)
     environment = find(config.domain.name)
     if environment.protocol is not None:
         if config.domain.tasks is not None:
@@ -83,6 +87,8 @@ class _Asked:
     """None where nobody learns from its rewards."""
     judge: Judge
     faults: FaultRates | None
+    validating: bool
+    """Whether training validates, be it in this run or in one that begins with its checkpoint."""
 
 
 def _rates(faults: FaultsConfig) -> FaultRates | None:
@@ -94,17 +100,14 @@ def _made(asked: _Asked, environment: Environment, measuring: bool) -> Place:
     config, rl = asked.domain, asked.rl
     policy, replayed = _policy_text(config), environment.replayed
     environment.check_size(config.size)
-    draw = draw_of(environment, config)
+    check_intents(environment, config)
     domain = searched(environment.make_domain(config.size), asked.retrieval)
     if config.allow_failing_gold:
         domain = copy(domain)
         domain.allow_failing_gold = True
-    if config.tasks is not None:
-        from muarl.environments.task_files import TaskFile  # most runs have none
-
-        again = partial(made_again, environment, config.size)
-        draw = TaskFile(config.tasks.expanduser(), domain, environment.task_domain, again).draw
-        replayed = True
+    pool = _pool(asked, environment, domain)
+    draw = endless_draw(environment, config) if pool is None else pool.draw
+    replayed = replayed or config.tasks is not None
     if config.red_team_share and not measuring:
         draw = with_red_team(environment, config, draw)
     if rl is not None and rl.reward_basis == "database":
@@ -119,8 +122,20 @@ def _made(asked: _Asked, environment: Environment, measuring: bool) -> Place:
         terms=_terms(rl),
         replayed=replayed,
         faults=asked.faults,
+        held_out_note=None if pool is None else pool.held_out_note,
         **environment.as_declared(),
     )
+
+
+def _pool(asked: _Asked, environment: Environment, domain: Domain) -> TaskPool | None:
+    """The fixed tasks that a run draws, of a file or the environment's own; None where they have no end."""
+    config = asked.domain
+    if config.tasks is not None:
+        from muarl.environments.task_files import TaskFile  # most runs have none
+
+        again, path = partial(made_again, environment, config.size), config.tasks.expanduser()
+        return TaskFile(path, domain, environment.task_domain, again, validating=asked.validating).pool
+    return None if environment.endless else pool_of(environment, config, validating=asked.validating)
 
 
 def _trained_on(asked: _Asked, environment: Environment, benchmark: Benchmark, policy: str | None) -> Place:

@@ -139,6 +139,9 @@ class Place:
     faults: FaultRates | None = None
     """How often its tools fail as systems do; None: never."""
 
+    held_out_note: str | None = None
+    """That some training tasks are held out to validate on; None where none are."""
+
     _examples: dict[str, Task] = field(default_factory=dict, init=False, repr=False)
 
     # tasks
@@ -182,7 +185,7 @@ class Place:
 
     def validation_notes(self) -> list[str]:
         """What is worth knowing about the tasks that training validates on, line by line."""
-        return []
+        return [] if self.held_out_note is None else [self.held_out_note]
 
     # who takes part
 

@@ -29,17 +29,19 @@ STATE = ("DB", "ENV_ASSERTION", SAFE)
 """Parts of a reward basis that look at the world, or at what must not have been done to it."""
 
 
-def draw_of(environment: Environment, domain: DomainConfig) -> Draw:
-    """The draws of an environment, of the configured size and intents. ConfigError for an unknown intent."""
-    check_intents(environment, domain)
-    if environment.endless:
+def pool_of(environment: Environment, domain: DomainConfig, *, validating: bool = False) -> TaskPool:
+    """The tasks of an environment whose tasks are fixed. ``validating``: see ``TaskPool``."""
+    return TaskPool(environment.fixed_splits(), environment.name, intents=domain.intents, validating=validating)
 
-        def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
-            environment.check_split(split)
-            return draw_made(environment, domain, split, count, seed, start)
 
-        return draw
-    return TaskPool(environment.fixed_splits(), environment.name, intents=domain.intents).draw
+def endless_draw(environment: Environment, domain: DomainConfig) -> Draw:
+    """The draws of an environment that makes tasks without end, of the configured size and intents."""
+
+    def draw(split: str, count: int, seed: int, start: int) -> Sequence[Task]:
+        environment.check_split(split)
+        return draw_made(environment, domain, split, count, seed, start)
+
+    return draw
 
 
 def draw_made(

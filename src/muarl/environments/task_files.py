@@ -147,14 +147,20 @@ def _database(value: Any, place: str) -> Database | None:
 
 class TaskFile:
     """The confirmed tasks of a file, as a run draws them. ``task_domain``: the domain that tasks name;
-    ``domain``: what they run in. ``again`` makes the made tasks, by their address.
+    ``domain``: what they run in. ``again`` makes the made tasks, by their address. ``validating``: see ``TaskPool``.
 
     DataError if a task is of another domain, if a made one cannot be made again as it was, or if a gold action fails;
     with ``domain.allow_failing_gold`` the last is warned of. ConfigError if none has been confirmed.
     """
 
     def __init__(
-        self, path: Path, domain: Domain, task_domain: str, again: Callable[[TaskAddress], Task] | None = None
+        self,
+        path: Path,
+        domain: Domain,
+        task_domain: str,
+        again: Callable[[TaskAddress], Task] | None = None,
+        *,
+        validating: bool = False,
     ) -> None:
         self.path = path
         every = read_tasks(path)
@@ -180,7 +186,14 @@ class TaskFile:
         for filed in confirmed:
             splits[split_of(filed.task.id)].append(filed.task)
         remedy = f", or confirm more (one task in {HELD_OUT} is kept for evaluation, by its id)"
-        self.pool = TaskPool(splits, f"domain.tasks: {path}", whole=False, called="confirmed tasks", remedy=remedy)
+        self.pool = TaskPool(
+            splits,
+            f"domain.tasks: {path}",
+            whole=False,
+            called="confirmed tasks",
+            remedy=remedy,
+            validating=validating,
+        )
         self.splits = self.pool.splits
         self.draw = self.pool.draw
 

@@ -44,7 +44,7 @@ from muarl.recipes.training.loss_settings import learner_config
 from muarl.runs.checks import user_splits
 from muarl.runs.roles import Cast, Role, check_fits
 from muarl.runs.room import check_context, check_memory, check_room
-from muarl.runs.tasks import check_tasks
+from muarl.runs.tasks import check_tasks, demonstration_notes
 from muarl.runs.users import check_users
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def dry_run(
     roles: list[Role] = ["user", "eval_user"] if validates else ["user"]
     run, cast = PlannedRun.of(config), Cast.of(config)
     check_fits(cast, *roles)
-    notes = [] if recipe == "sft" else check_tasks(config.rl, places)
+    cold = recipe == "sft"
+    notes = demonstration_notes(config.sft, config.rl, places) if cold else check_tasks(config.rl, places)
     check_users(cast, places, user_splits(config, recipe))
     folder, shape = local_folder(run.model.checkpoint), model_shape(run.model.checkpoint)
     model = _on_meta(run.model.held, shape, folder)

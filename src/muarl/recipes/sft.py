@@ -34,7 +34,7 @@ from muarl.runs.prices import Bounds
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.resuming import go_back, resume_point
 from muarl.runs.roles import Cast
-from muarl.runs.tasks import check_may_train, demonstration_seed
+from muarl.runs.tasks import check_may_train, demonstration_notes, demonstration_seed
 from muarl.types.episode import Episode, read_episodes
 
 
@@ -52,6 +52,8 @@ def run(config: RunConfig) -> Path:
         check_lengths(config.learner.pack_tokens, policy, samples)
     with open_context(config, "sft", on_cluster=True, learns_only=True) as context:
         context.loop.closes(places)
+        for note in demonstration_notes(config.sft, config.rl, places):
+            context.progress.say(note)
         cold_start(context, config, places, policy)
     return context.folder.path
 

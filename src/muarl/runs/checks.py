@@ -131,7 +131,7 @@ def check_eval_split(ev: EvalConfig, domains: Sequence[DomainConfig]) -> None:
     """ConfigError, naming ``eval.split``, for an environment that has no tasks for it."""
     for domain in domains:
         environment = find(domain.name)
-        if domain.tasks is None and (environment.is_benchmark or ev.split != "validation"):
+        if domain.tasks is None:
             environment.check_split(ev.split, "eval.split")
 
 

@@ -85,6 +85,12 @@ def check_tasks(rl: RlConfig, places: Places) -> list[str]:
     return places.validation_notes()
 
 
+def demonstration_notes(sft: SftConfig, rl: RlConfig, places: Places) -> list[str]:
+    """What is worth knowing about the tasks that demonstrations are made of, line by line: those that training
+    validates on afterwards are held out of them, too."""
+    return places.validation_notes() if sft.demonstrations_file is None and rl.eval_every else []
+
+
 def check_practice(practice: PracticeConfig, places: Places) -> None:
     """ConfigError if tasks are to be chosen by kind (``rl.practice.adaptive``), and do not say of which kind they
     are."""
