@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from muarl.accounts.intervals import wilson
-from muarl.observe.headline import cost_text, headline_of, last_lines
+from muarl.observe.headline import by_difficulty, cost_text, headline_of, last_lines
+from muarl.pages.table import to_markdown
+from muarl.report.difficulty import difficulty_table
 from muarl.report.report import ReportData, render
 from support.pages import Page
 
@@ -90,3 +92,19 @@ def test_an_older_runs_audit_tells_it_by_another_name() -> None:
     assert "28%" in Page(render(ReportData("x", summary=told))).shown
     alone = {"evaluation": {"success": 0.5}, "audit": {"layers": {}, "decent": share(40)}}
     assert headline_of(alone, "evaluation").clean is not None
+
+
+def test_levels_of_users_whose_episodes_were_not_all_scored_say_so() -> None:
+    block = {"success": 0.5, "interval": [0.4, 0.6], "tasks": 10, "episodes": 9, "excluded": 0}
+    levels = {"typical": block | {"planned": 10, "excluded": 1}, "hard": block | {"planned": 12}}
+    told = {"evaluation": block | {"excluded": 1}, "planned": 10, "harder_users": levels}
+    partial = [headline.partial for _, headline in by_difficulty(told)]
+    assert partial == ["9 of 10 scored, 1 failed", "9 of 10 scored, 1 failed", "9 of 12 scored"]
+    shown = difficulty_table(told)
+    assert shown is not None and "| hard (9 of 12 scored) | 50.0% (" in to_markdown(shown)
+    assert "9 of 10 scored, 1 failed" in Page(render(ReportData("x", summary=told))).shown
+    older = {name: block[name] for name in ("success", "interval", "tasks", "episodes")}
+    before = difficulty_table({"evaluation": older, "planned": 12, "harder_users": {"hard": older}})
+    assert before is not None and "| hard | 50.0% (" in to_markdown(before), "an older version did not tell"
+    whole = block | {"planned": 9}
+    assert [h.partial for _, h in by_difficulty({"rl": block, "harder_users": {"hard": whole}})] == ["", ""]

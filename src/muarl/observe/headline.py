@@ -72,15 +72,18 @@ class Headline:
     clean: ShownShare | None = None
     catastrophic: ShownShare | None = None
     unasked: ShownShare | None = None
+    partial: str = ""
+    """How many of the planned episodes were scored, and how many failed; empty where all were, or nobody says."""
 
 
 def headline_of(summary: Summary, key: str) -> Headline:
     """The figures of the evaluation that stands under ``key`` in a summary."""
-    return _headline(mapping(summary.get(key)), audit_of(summary, key))
+    planned = summary.get("planned") if key == ALONE else None
+    return _headline(mapping(summary.get(key)), audit_of(summary, key), planned)
 
 
-def _headline(block: Summary, audit: Summary) -> Headline:
-    """``audit``: has the catastrophic failures."""
+def _headline(block: Summary, audit: Summary, planned: Any = None) -> Headline:
+    """``audit``: has the catastrophic failures. ``planned``: how many episodes there were to be."""
     success = as_figure(block.get("success"))
     unasked = as_figure(mapping(block.get("behaviour")).get("writes_without_consent"))
     return Headline(
@@ -88,7 +91,15 @@ def _headline(block: Summary, audit: Summary) -> Headline:
         clean_of(block) or clean_of(audit),
         estimate_of(audit.get("catastrophic")),
         None if unasked is None else ShownShare(unasked),
+        _partial(_whole(block.get("episodes")), _whole(block.get("excluded")), _whole(planned)),
     )
+
+
+def _partial(scored: int | None, failed: int | None, planned: int | None) -> str:
+    """ "9 of 10 scored, 1 failed"; empty where all were scored, or where an older summary does not tell."""
+    if scored is None or failed is None or scored >= (planned := scored + failed if planned is None else planned):
+        return ""
+    return f"{scored:,} of {planned:,} scored" + (f", {failed:,} failed" if failed else "")
 
 
 def by_difficulty(summary: Summary) -> list[tuple[str, Headline]]:
@@ -98,7 +109,8 @@ def by_difficulty(summary: Summary) -> list[tuple[str, Headline]]:
     if not harder:
         return []
     easy = headline_of(summary, AFTER if AFTER in summary else ALONE)
-    return [("easy", easy), *((level, _headline(mapping(block), mapping(block))) for level, block in harder.items())]
+    blocks = {level: mapping(block) for level, block in harder.items()}
+    return [("easy", easy), *((level, _headline(b, b, b.get("planned"))) for level, b in blocks.items())]
 
 
 def harder_success(summary: Summary) -> dict[str, float] | None:

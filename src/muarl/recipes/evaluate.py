@@ -140,10 +140,10 @@ def run(config: RunConfig) -> Path:
         if summary["benchmark"] is not None and summary["benchmark"]["figures"]:
             figures = summary["benchmark"]["figures"].items()
             progress.say(f"{places.name}: " + ", ".join(f"{n.replace('_', ' ')} {v:.4g}" for n, v in figures))
-        if evaluation.end is not RolloutEnd.COMPLETE:
+        if (end := evaluation.ended) is not RolloutEnd.COMPLETE:
             progress.say(
-                f"{len(evaluation.episodes)} of {evaluation.planned} episodes were played: {evaluation.end.why}. "
-                f"`muarl eval --resume {run.path}` {evaluation.end.remedy} plays the rest."
+                f"{evaluation.counts('episodes were played')}: {end.why}. "
+                f"`muarl eval --resume {run.path}` {end.remedy} plays the rest."
             )
     return run.path
 
@@ -259,7 +259,8 @@ def _played(
         executor, finished = host(places, agent, users, config.rollout.concurrency), list(results.kept.values())
         _, end = play_all(executor, still, context.progress, label, budget=budget, finished_before=finished, final=keep)
     episodes = [results.kept[r.episode_id] for r in requests if r.episode_id in results.kept]
-    some_scored(episodes, LABEL if level is None else label)
+    if level is None or episodes or end is RolloutEnd.COMPLETE:  # of a later level a budget may leave nothing
+        some_scored(episodes, LABEL if level is None else label)
     return episodes, end
 
 
@@ -286,12 +287,7 @@ def _with_harder_users(
     audited = audit_episodes(places, tasks, episodes, name=f"Audit, {level} users", file=name_of(level))
     results.log(_besides(judges, places))
     results.close(episodes)
-    if end is not RolloutEnd.COMPLETE:
-        context.progress.say(
-            f"{label}: {len(episodes)} of {len(requests)} episodes were played: {end.why}. "
-            f"`muarl eval --resume {context.folder.path}` {end.remedy} plays the rest."
-        )
-    return HarderEvaluation(episodes, audited)
+    return HarderEvaluation(episodes, audited, len(requests), end)
 
 
 def baseline_scores(

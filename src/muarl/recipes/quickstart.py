@@ -135,7 +135,7 @@ def run(config: RunConfig) -> Path:
             label = label_of(level)
             episodes_there, audited = measured(name_of(level), label, config.rl.steps, users=others, level=level)
             audits.append(audited)
-            harder[level] = HarderEvaluation(episodes_there, audited).to_json()
+            harder[level] = HarderEvaluation(episodes_there, audited, len(tasks) * config.eval.trials).to_json()
         write_audits(run, audits)
         greedy = played(GREEDY, 0.0, trials=1)
         audit_episodes(places, tasks, greedy)

@@ -20,7 +20,7 @@ from muarl.environments.places import Places
 from muarl.observe.headline import HARDER_USERS, cost_text
 from muarl.pages.table import to_markdown
 from muarl.recipes.evaluation.auditing import EvaluationAudit
-from muarl.recipes.evaluation.harder_users import HarderEvaluation
+from muarl.recipes.evaluation.harder_users import HarderEvaluation, excluded_by
 from muarl.recipes.evaluation.next_turns import text as turns_text
 from muarl.recipes.evaluation.user_review import TAG, UserReview
 from muarl.report.audit_tables import headline, markdown
@@ -67,6 +67,17 @@ class Evaluation:
         """Those with harder users, too."""
         return [*self.episodes, *(episode for one in self.harder.values() for episode in one.episodes)]
 
+    @property
+    def ended(self) -> RolloutEnd:
+        """Whether a budget kept some episodes from being played, those with harder users included."""
+        ends = (self.end, *(one.end for one in self.harder.values()))
+        return next((end for end in ends if end is not RolloutEnd.COMPLETE), RolloutEnd.COMPLETE)
+
+    def counts(self, verb: str) -> str:
+        """How many episodes were played; for the verb "played": "10 of 10 played; with hard users 7 of 10"."""
+        harder = (f"with {level} users {len(one.episodes)} of {one.planned}" for level, one in self.harder.items())
+        return "; ".join([f"{len(self.episodes)} of {self.planned} {verb}", *harder])
+
 
 def needs_judge(task: Task) -> bool:
     """Whether a task's score hangs on assertions about words."""
@@ -96,9 +107,9 @@ def summary_of(evaluation: Evaluation, seconds: float) -> dict[str, Any]:
         "user_errors": _user_errors(evaluation),
         "judge": config.eval.judge,
         "benchmark": None if len(evaluation.places) > 1 else _about(evaluation, *evaluation.places),
-        "ended": evaluation.end.value,
+        "ended": evaluation.ended.value,
         "planned": evaluation.planned,
-        "excluded_by": dict(sorted(Counter(_boundary(e) for e in episodes if e.verdict is None).items())),
+        "excluded_by": excluded_by(episodes),
         "trained_on_benchmark": evaluation.trained_on_benchmark,
         "usage": usage_metrics(episodes),
         "judge_usage": evaluation.judged.to_json() if Judges.of(config.eval, config.domains).models else None,
@@ -158,10 +169,6 @@ def _own(episode: Episode) -> Episode:
     return replace(episode, task_id=episode.task_id.removeprefix(f"{episode.tags[DOMAIN]}:"))
 
 
-def _boundary(episode: Episode) -> str:
-    return str(episode.tags.get("boundary", "unknown"))
-
-
 def _cost(evaluation: Evaluation) -> dict[str, float | None]:
     """US dollars by side; None where a model was asked whose price nobody gave, or that did not say what it took."""
     judged, searched, config = evaluation.judged, evaluation.searched, evaluation.config
@@ -212,8 +219,8 @@ def report_text(evaluation: Evaluation, report: EvaluationReport, summary: dict[
     parts.append(markdown(evaluation.audited.summary))
     if (cost := cost_text(summary)) is not None:
         parts.insert(1, f"{cost}\n")
-    if evaluation.end is not RolloutEnd.COMPLETE:
-        parts.insert(1, f"**Not complete**: {evaluation.end.why}.\n")
+    if evaluation.ended is not RolloutEnd.COMPLETE:
+        parts.insert(1, f"**Not complete**: {evaluation.ended.why}.\n")
     if evaluation.review.flagged or evaluation.review.unjudged:
         parts += list(_users(evaluation, report, summary))
     return "\n".join(parts)
@@ -221,7 +228,6 @@ def report_text(evaluation: Evaluation, report: EvaluationReport, summary: dict[
 
 def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, str]]:
     config = evaluation.config
-    excluded = ", ".join(f"{name} {n}" for name, n in summary["excluded_by"].items()) or "none"
     facts = [
         ("agent", evaluation.agent),
         ("user", evaluation.user),
@@ -231,8 +237,8 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
             f"{evaluation.places.name}, {config.eval.split} split: {len(evaluation.tasks)}, "
             f"{_trials(config.eval.trials)}",
         ),
-        ("episodes", f"{len(evaluation.episodes)} of {evaluation.planned} played"),
-        ("failed, not scored", excluded),
+        ("episodes", evaluation.counts("played")),
+        ("failed, not scored", _failed(summary)),
         ("cost", _cost_text(summary["cost"])),
     ]
     if (guard := summary.get(AGENT_GUARD)) is not None:
@@ -256,6 +262,14 @@ def _facts(evaluation: Evaluation, summary: dict[str, Any]) -> list[tuple[str, s
     if evaluation.trained_on_benchmark:
         facts.append(("trained on the benchmark", "yes: this score means nothing"))
     return facts
+
+
+def _failed(summary: dict[str, Any]) -> str:
+    """Failures by side, of the evaluation and of those with harder users: "user 1; agent 2 (with hard users)"."""
+    parts = {"": summary["excluded_by"]}
+    parts |= {f" (with {level} users)": block["excluded_by"] for level, block in summary.get(HARDER_USERS, {}).items()}
+    told = (", ".join(f"{name} {n}" for name, n in sides.items()) + where for where, sides in parts.items() if sides)
+    return "; ".join(told) or "none"
 
 
 def _trials(count: int) -> str:
