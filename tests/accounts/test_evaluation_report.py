@@ -74,6 +74,14 @@ class TestReport:
             "excluded (infrastructure)" in str(report) and "success" in str(report) and "object at" not in str(report)
         )
 
+    def test_pass_hat_of_some_tasks_alone_says_of_how_many(self) -> None:
+        lost = attempts(a="1111", **{f"t{n}": "110" for n in range(9)})
+        report = EvaluationReport.of(lost)
+        assert [row[0] for row in report.rows()[2:6]] == ["pass^1", "pass^2", "pass^3", "pass^4 (1 of 10 tasks)"]
+        assert "| pass^4 (1 of 10 tasks) | 100.0% |" in report.to_markdown() and "(1 of 10 tasks)" in str(report)
+        whole = EvaluationReport.of(attempts(a="1111", b="1100"))
+        assert [row[0] for row in whole.rows()[2:6]] == ["pass^1", "pass^2", "pass^3", "pass^4"]
+
     def test_every_figure_of_behaviour_says_of_what_it_is(self) -> None:
         assert set(BEHAVIOUR) <= set(LABELS)
         assert all(re.search(r", an episode|, a turn|\(.*of .*\)", LABELS[name]) for name in BEHAVIOUR)

@@ -13,7 +13,8 @@ from muarl.audit.findings import Finding, read_findings, worst, write_findings
 from muarl.audit.summary import WORST, AuditSummary, note_violations, violations
 from muarl.basics.errors import DataError
 from muarl.domains.auditing import UNDECLARED
-from muarl.report.audit_tables import markdown, rules, strata, strata_warnings, tables
+from muarl.pages.table import to_markdown
+from muarl.report.audit_tables import beside, markdown, rules, strata, strata_warnings, tables
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn, Verdict
 from muarl_worlds.tau.retail.audit import RETAIL_BENCHMARK
@@ -97,6 +98,14 @@ def test_attempts_at_one_task_are_no_independent_episodes() -> None:
     assert found.catastrophic.value == 0.5
     assert found.catastrophic.interval == wilson(1, 2), "two tasks, not twenty episodes"
     assert found.pass_hat[4].value == 1.0
+
+
+def test_pass_hat_of_some_tasks_alone_says_of_how_many() -> None:
+    few = summed(*((f"{t}#{n}", 1.0, ()) for t, trials in (("a", 3), ("b", 2)) for n in range(trials)))
+    text = markdown(few)
+    assert "| pass^2 | 100.0% |" in text and "| pass^3 (1 of 2 tasks) | 100.0% |" in text
+    shown = to_markdown(beside("both", {"few": few, "whole": summed(*((f"a#{n}", 1.0, ()) for n in range(3)))}))
+    assert "1 of 2 tasks) | 100.0% (20.7% – 100.0%) |" in shown and shown.count(" tasks)") == 1
 
 
 def test_without_verdicts_the_outcome_is_not_told() -> None:

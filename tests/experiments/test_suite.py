@@ -14,6 +14,7 @@ from muarl.basics.errors import MuarlError
 from muarl.cli.main import app
 from muarl.config.load import load_config
 from muarl.config.sections import RunConfig
+from muarl.pages.table import to_markdown
 from muarl_tools.experiments import suite
 from muarl_worlds import data, install
 from support.eval_servers import brief, cast
@@ -92,6 +93,16 @@ def test_each_benchmark_is_scored_by_its_own_figure_with_the_floor_beside_it() -
     assert airline[head.index("without violation, %")] == "30.0" and "20.0 to 40.0" in airline
     first = suite.table_of(list(rows.values())).rows[0]
     assert "not checked" in first and "4 of 8" in first and "do nothing, %" in head
+
+
+def test_pass_hat_of_some_tasks_alone_says_of_how_many() -> None:
+    hats = {"1": {"value": 0.75, "n": 10}, "3": {"value": 0.6, "n": 10}, "4": {"value": 1.0, "n": 1}}
+    found = summary(0.75)
+    found["evaluation"]["pass_hat"] = hats
+    row = next(iter(suite.rows_of("paper", {"tau2-retail": found})))
+    assert row["pass_hat_tasks"] == {"1": 10, "3": 10, "4": 1}
+    text = to_markdown(suite.table_of([row, next(iter(suite.rows_of("paper", {"tau2-retail": summary(0.5)})))]))
+    assert "| 60.0 | 100.0 (1 of 10 tasks) |" in text and text.count(" tasks)") == 1
 
 
 def test_all_that_is_missing_is_told_before_anything_is_asked(

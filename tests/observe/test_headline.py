@@ -108,3 +108,12 @@ def test_levels_of_users_whose_episodes_were_not_all_scored_say_so() -> None:
     assert before is not None and "| hard | 50.0% (" in to_markdown(before), "an older version did not tell"
     whole = block | {"planned": 9}
     assert [h.partial for _, h in by_difficulty({"rl": block, "harder_users": {"hard": whole}})] == ["", ""]
+
+
+def test_pages_say_of_how_many_tasks_pass_hat_is_where_it_is_not_of_all() -> None:
+    hats = {"1": {"value": 0.8, "n": 10}, "2": {"value": 0.6, "n": 10}, "4": {"value": 1.0, "n": 1}}
+    block = {"success": 0.8, "interval": [0.7, 0.9], "tasks": 10, "episodes": 31, "pass_hat": hats}
+    told = {"evaluation": block, "audit": share(3) | {"layers": {}, "episodes": 31, "pass_hat": hats}}
+    red_team = {"all": block | {"success": {"value": 0.8}}, "kinds": {"liar": {"pass_hat": hats}}}
+    shown = Page(render(ReportData("x", summary=told, redteam=red_team))).shown
+    assert shown.count("1 of 10 tasks") == 4, "how reliably, the audit, and two rows of red-team users"

@@ -20,7 +20,7 @@ from muarl.accounts.metrics import (
     is_success,
     scored,
 )
-from muarl.accounts.pass_hat import pass_hats
+from muarl.accounts.pass_hat import pass_hat_label, pass_hats
 from muarl.accounts.strata import Outcome, StratumResult, strata_of, tested
 from muarl.accounts.success import clean_success_rate, success_rate, task_completion
 from muarl.basics.untrusted import visible
@@ -199,7 +199,7 @@ class EvaluationReport:
         if self.completion is not None:
             out.append(_row(COMPLETION, self.completion, self.baselines.get(NO_COMPLETION)))
         # A do-nothing agent is the same at each attempt, so its pass^k is its success for every k.
-        return out + [_row(f"pass^{k}", e, nothing) for k, e in self.pass_hat.items()]
+        return out + [_row(pass_hat_label(self.pass_hat, k), e, nothing) for k, e in self.pass_hat.items()]
 
     def rows(self) -> list[Row]:
         """The table's rows: (measure, value, 95% interval, do nothing)."""

@@ -6,7 +6,7 @@ arXiv 2406.12045).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 from statistics import fmean
 
@@ -35,3 +35,25 @@ def pass_hats_of(tasks: Iterable[Sequence[bool]], ks: Sequence[int] = (1, 2, 3, 
         if values:
             out[k] = Estimate(fmean(values), mean_interval(values), len(values))
     return out
+
+
+def few_tasks(counted: float | None, tasks: float | None) -> str:
+    """Of how many of the tasks with scored attempts pass^k is a mean: "1 of 10 tasks"; empty where it is of all, or
+    where that is not known."""
+    return "" if counted is None or tasks is None or counted >= tasks else f"{counted:.4g} of {tasks:.4g} tasks"
+
+
+def with_few_tasks(text: str, counted: float | None, tasks: float | None) -> str:
+    """What is said of pass^k, and behind it in brackets of how many tasks it is; see ``few_tasks``."""
+    few = few_tasks(counted, tasks)
+    return f"{text} ({few})" if few else text
+
+
+def few_behind(hats: Mapping[int, Estimate], k: int) -> str:
+    """The same of pass^k as ``pass_hats`` gives it; empty where there is none."""
+    return few_tasks(hats[k].n, hats[1].n) if k in hats and 1 in hats else ""
+
+
+def pass_hat_label(hats: Mapping[int, Estimate], k: int) -> str:
+    """What tables call pass^k of these: "pass^4", or "pass^4 (1 of 10 tasks)" where the others have fewer attempts."""
+    return with_few_tasks(f"pass^{k}", hats[k].n, hats[1].n if 1 in hats else None)

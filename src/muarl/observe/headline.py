@@ -96,7 +96,7 @@ def _headline(block: Summary, audit: Summary, planned: Any = None) -> Headline:
 
 
 def _partial(scored: int | None, failed: int | None, planned: int | None) -> str:
-    """ "9 of 10 scored, 1 failed"; empty where all were scored, or where an older summary does not tell."""
+    """Such as "9 of 10 scored, 1 failed"; empty where all were scored, or where an older summary does not tell."""
     if scored is None or failed is None or scored >= (planned := scored + failed if planned is None else planned):
         return ""
     return f"{scored:,} of {planned:,} scored" + (f", {failed:,} failed" if failed else "")

@@ -16,6 +16,7 @@ from muarl.accounts.budgets import Budget, RolloutEnd
 from muarl.accounts.evaluation_report import EvaluationReport, evaluate_summary
 from muarl.accounts.intervals import Estimate, share_of
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION, is_success, scored, usage_metrics
+from muarl.accounts.pass_hat import with_few_tasks
 from muarl.agents.base import Agent
 from muarl.agents.idle import IdleAgent, TransferAgent
 from muarl.audit.episodes import audit_episode
@@ -343,7 +344,9 @@ def red_team_rows(metrics: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tup
                 str(part["episodes"]),
                 "–" if part["success"] is None else f"{part['success']['value']:.1%}",
                 NOT_CHECKED if clean is None else f"{clean['value']:.1%}",
-                "–" if passed is None else f"{passed['value']:.1%}",
+                "–"
+                if passed is None
+                else with_few_tasks(f"{passed['value']:.1%}", passed["n"], part["pass_hat"]["1"]["n"]),
                 f"{worst['value']:.1%} ({max(worst['interval'][0], 0):.1%} – {worst['interval'][1]:.1%})",
                 f"{part['trapped']['value']:.1%}",
                 f"{part['transferred']['value']:.1%}",

@@ -8,6 +8,7 @@ from typing import Any
 
 from muarl.accounts.intervals import Estimate
 from muarl.accounts.metrics import CLEAN, NOT_CHECKED
+from muarl.accounts.pass_hat import few_behind, pass_hat_label
 from muarl.accounts.strata import Share
 from muarl.audit.coverage import missing_text
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES
@@ -26,7 +27,8 @@ def headline(summary: AuditSummary) -> list[Row]:
         rows.append(("success", *_share(summary.success)))
         clean = summary.success_without_violation
         rows.append((CLEAN, *((NOT_CHECKED, "") if clean is None else _share(clean))))
-    rows += [(f"pass^{k}", *_share(e)) for k, e in summary.pass_hat.items() if k > 1]
+    hats = summary.pass_hat
+    rows += [(pass_hat_label(hats, k), *_share(e)) for k, e in hats.items() if k > 1]
     return rows
 
 
@@ -210,25 +212,25 @@ def markdown(summary: AuditSummary) -> str:
 
 def beside(name: str, parts: Mapping[str, AuditSummary], *, intervals: bool = True) -> ShownTable:
     """Several audits in one table: a column each, shares with their 95% intervals or without."""
-    rows: list[tuple[str, list[Estimate | None]]] = [
-        ("catastrophic failures", [p.catastrophic for p in parts.values()]),
-        ("success", [p.success for p in parts.values()]),
-        (CLEAN, [p.success_without_violation for p in parts.values()]),
-        *((f"pass^{k}", [p.pass_hat.get(k) for p in parts.values()]) for k in (2, 3, 4)),
-        *((f"{layer}: no violation", [p.clean(layer) for p in parts.values()]) for layer in LAYERS[1:]),
+
+    def cell(estimate: Estimate | None, few: str = "") -> Cell:
+        interval = _share(estimate)[1] if estimate is not None and intervals else ""
+        return Cell(share_text(estimate), small=", ".join(filter(None, (interval, few))))
+
+    audits, hats = list(parts.values()), [p.pass_hat for p in parts.values()]
+    rows: list[tuple[str, list[Cell]]] = [
+        ("catastrophic failures", [cell(p.catastrophic) for p in audits]),
+        ("success", [cell(p.success) for p in audits]),
+        (CLEAN, [cell(p.success_without_violation) for p in audits]),
+        *(
+            (f"pass^{k}", [cell(h.get(k), few_behind(h, k)) for h in hats])
+            for k in (2, 3, 4)
+            if any(k in h for h in hats)
+        ),
+        *((f"{layer}: no violation", [cell(p.clean(layer)) for p in audits]) for layer in LAYERS[1:]),
     ]
-    return table(
-        ["figure", *parts],
-        [
-            ("episodes", *(str(p.episodes) for p in parts.values())),
-            *(
-                (label, *(Cell(*_share(e)) if e is not None and intervals else share_text(e) for e in shares))
-                for label, shares in rows
-                if any(shares) or not label.startswith("pass")
-            ),
-        ],
-        title=name,
-    )
+    lines = [("episodes", *(str(p.episodes) for p in audits)), *((label, *cells) for label, cells in rows)]
+    return table(["figure", *parts], lines, title=name)
 
 
 def one_below_another(parts: Mapping[str, AuditSummary]) -> ShownTable:

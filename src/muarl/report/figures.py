@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from muarl.accounts.metrics import GENERAL_TOOLS
+from muarl.accounts.pass_hat import few_tasks
 from muarl.basics.errors import MuarlError
-from muarl.basics.json_values import as_figure, bounds
+from muarl.basics.json_values import as_figure, bounds, mapping
 from muarl.basics.untrusted import parse_json, read_text
 from muarl.pages.charts import Point, number, percent, smooth
 from muarl.pages.markup import Child, Html, tag
@@ -111,6 +112,19 @@ def share_cell(value: Any, interval: Any = None, unknown: str = "–") -> Cell:
     if share is None:
         return Cell(unknown, kind="soft" if unknown != "–" else "")
     return Cell(percent(share), small=f"{percent(limits[0])}–{percent(limits[1])}" if limits else "")
+
+
+def tasks_behind(hats: object, k: str) -> tuple[float | None, float | None]:
+    """Of how many tasks pass^k in the JSON of an evaluation is, and how many there are; None where it does not tell."""
+    counted, tasks = (as_figure(mapping(mapping(hats).get(name)).get("n")) for name in (k, "1"))
+    return counted, tasks
+
+
+def hat_cell(hats: object, k: str) -> Cell:
+    """pass^k in the JSON of an evaluation with its interval, and of how many tasks where it is not of all."""
+    estimate = mapping(mapping(hats).get(k))
+    cell = share_cell(estimate.get("value"), estimate.get("interval"))
+    return replace(cell, small=", ".join(filter(None, (cell.small, few_tasks(*tasks_behind(hats, k))))))
 
 
 def figure_text(w: Word, value: float | None) -> str:

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from muarl.accounts.metrics import NOT_CHECKED, SUCCESS_WITHOUT_VIOLATION
+from muarl.accounts.pass_hat import with_few_tasks
 from muarl.audit.findings import LAYERS, QUESTIONS, SEVERITIES, Finding
 from muarl.basics.json_values import as_figure, bounds, mapping
 from muarl.observe.headline import FORMER, ShownShare
@@ -20,7 +21,7 @@ from muarl.pages.markup import Child, Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import stage_text
 from muarl.report.audit_tables import HEADS, faults, recovery
-from muarl.report.figures import EpisodeLinks, Row, RunFigures, link, share_cell
+from muarl.report.figures import EpisodeLinks, Row, RunFigures, hat_cell, link, share_cell, tasks_behind
 
 SHOWN = 10
 """Rules in sight; the others are folded."""
@@ -187,6 +188,8 @@ def _share(
         return Cell("–", page=tag("b", missing), kind="share")
     worst = colour == "bad" and share.value > 0
     cell = share_cell(share.value, share.interval)
+    if path[0] == "pass_hat":
+        cell = hat_cell(audited.figures.get("pass_hat"), path[1])
     where = ways(audited.run, ("stage", audited.stage), ("severity", "catastrophic")) if worst else None
     drawn = strip(share.value, share.interval, "base" if colour == "bad" and not worst else colour)
     small = tag("small", cell.small) if cell.small else None
@@ -296,7 +299,8 @@ def _cells(ways: EpisodeLinks, run: RunFigures, kind: str | None, part: Row, k: 
     where = (*(_kind_filter(kind) if kind else ()), ("severity", "catastrophic"))
     grave = text(part.get("catastrophic"), alone)
     red = Cell(grave, page=link(ways(run, *where), grave), kind="grave") if worst is not None and worst.value else grave
-    main = [text(part.get("success")), text(mapping(part.get("pass_hat")).get(k)), red]
+    passed = with_few_tasks(text(mapping(part.get("pass_hat")).get(k)), *tasks_behind(part.get("pass_hat"), k))
+    main = [text(part.get("success")), passed, red]
     idle = text(floors.get("do_nothing"))
     if not alone:
         return [*main, idle]

@@ -15,7 +15,7 @@ from muarl.pages.charts import dumbbell, number, percent, share_bar, strip
 from muarl.pages.markup import Html, join, tag
 from muarl.pages.table import Cell, ShownColumn, table, to_html
 from muarl.pages.words import Word, phase_name, word
-from muarl.report.figures import Rows, figure_text, share_cell
+from muarl.report.figures import Rows, figure_text, hat_cell, share_cell
 
 Block = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ def scores_table(stages: Sequence[ReportStage], summary: Block) -> Html | None:
         (
             Cell(f"pass^{k}", page=["pass", tag("sup", k)]),
             *([percent(nothing)] if nothing is not None else []),
-            *(_estimate(shares.get(str(k))) for shares in measured),
+            *(hat_cell(shares, str(k)) for shares in measured),
         )
         for k in ks
     ]
@@ -262,7 +262,7 @@ def users_section(summary: Block, rules: Mapping[str, str]) -> Html | None:
     blocks = mapping(summary.get("evaluation")), mapping(errors.get("without"))
     rows = [("Solved", *(share_cell(block.get("success"), block.get("interval")) for block in blocks))]
     for k in mapping(blocks[0].get("pass_hat")):
-        rows.append((f"pass^{k}", *(_estimate(mapping(block.get("pass_hat")).get(k)) for block in blocks)))
+        rows.append((f"pass^{k}", *(hat_cell(block.get("pass_hat"), k) for block in blocks)))
     counts = [
         (rules.get(rule, rule), number(n))
         for rule, value in mapping(errors.get("by_rule")).items()

@@ -16,6 +16,7 @@ import yaml
 
 from muarl.accounts.budgets import RolloutEnd
 from muarl.accounts.metrics import NOT_CHECKED
+from muarl.accounts.pass_hat import with_few_tasks
 from muarl.basics.errors import ConfigError, DataError
 from muarl.basics.files import write_json, write_text
 from muarl.basics.untrusted import read_json_object
@@ -56,10 +57,12 @@ SUITES: Mapping[str, tuple[Part, ...]] = {"paper": (*TAU2, BFCL, ACE), "paper-ta
 
 Row = Mapping[str, Any]
 """A line of the table, with the keys of ``UNPLAYED``. Shares are between 0 and 1; None: not measured. ``pass_hat``: by
-k. ``without_violation``: success without any violation, over all tasks and trials; None: not checked."""
+k; ``pass_hat_tasks``: of how many tasks. ``without_violation``: success without any violation, over all tasks and
+trials; None: not checked."""
 UNPLAYED: Row = {
-    "benchmark": "", "metric": "", "score": None, "interval": None, "do_nothing": None, "pass_hat": {}, "episodes": 0,
-    "planned": 0, "cost": None, "note": "not played", "without_violation": None, "interval_without_violation": None,
+    "benchmark": "", "metric": "", "score": None, "interval": None, "do_nothing": None, "pass_hat": {},
+    "pass_hat_tasks": {}, "episodes": 0, "planned": 0, "cost": None, "note": "not played", "without_violation": None,
+    "interval_without_violation": None,
 }  # fmt: skip
 
 
@@ -251,6 +254,7 @@ def rows_of(suite: str, summaries: Mapping[str, Mapping[str, Any] | None]) -> It
             "interval": block["interval"] if whole else None,
             "do_nothing": summary["do_nothing"],
             "pass_hat": {k: e["value"] for k, e in block["pass_hat"].items()},
+            "pass_hat_tasks": {k: e.get("n") for k, e in block["pass_hat"].items()},
             "cost": summary["cost"]["total"],
             "note": "; ".join(note for note, holds in notes.items() if holds),
             "without_violation": None if clean is None else clean.value,
@@ -277,7 +281,7 @@ def table_of(rows: Sequence[Row]) -> ShownTable:
                 _interval(row["interval"]),
                 NOT_CHECKED if unchecked else _percent(row["without_violation"]),
                 _interval(row["interval_without_violation"]),
-                *(_percent(row["pass_hat"].get(k)) for k in ks),
+                *(_pass_hat(row, k) for k in ks),
                 _percent(row["do_nothing"]),
                 " of ".join(dict.fromkeys((str(row["episodes"]), str(row["planned"])))),
                 "" if row["cost"] is None else f"{row['cost']:.2f}",
@@ -285,6 +289,12 @@ def table_of(rows: Sequence[Row]) -> ShownTable:
             ]
         )
     return table(head, lines, words=2)
+
+
+def _pass_hat(row: Row, k: str) -> str:
+    """pass^k, and of how many tasks where it is not of all."""
+    tasks = row["pass_hat_tasks"]
+    return with_few_tasks(_percent(row["pass_hat"].get(k)), tasks.get(k), tasks.get("1"))
 
 
 def _interval(found: Sequence[float] | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from muarl.accounts.budgets import RolloutEnd
 from muarl.accounts.evaluation_report import EvaluationReport, evaluate_summary
 from muarl.accounts.metrics import DOMAIN, usage_metrics
+from muarl.accounts.pass_hat import pass_hat_label, with_few_tasks
 from muarl.accounts.success import scores_by_domain, task_completion
 from muarl.audit.summary import AuditSummary
 from muarl.config.section import UserConfig
@@ -297,7 +298,8 @@ def _users(evaluation: Evaluation, report: EvaluationReport, summary: dict[str, 
         rows.append(("success", _share(report.success.value, report.success.interval), _estimate(without)))
         for k, estimate in report.pass_hat.items():
             other = without["pass_hat"].get(str(k))
-            rows.append((f"pass^{k}", _share(estimate.value, estimate.interval), _estimate(other) if other else "–"))
+            clean = with_few_tasks(_estimate(other), other["n"], without["pass_hat"]["1"]["n"]) if other else "–"
+            rows.append((pass_hat_label(report.pass_hat, k), _share(estimate.value, estimate.interval), clean))
         yield _table(("measure", "all", "without those"), rows)
     if errors["by_rule"]:
         yield _table(("rule", "finds", "episodes"), [(r, RULES[r], str(n)) for r, n in errors["by_rule"].items()])

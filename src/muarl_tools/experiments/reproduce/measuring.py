@@ -72,7 +72,8 @@ class ArmDifference:
 class ArmsMeasured:
     """Everything that the page shows of one user. ``outcomes``: by arm and seed (the base's is None), each task's
     success, the mean of its trials; a task's id begins with its environment. ``floors``: what "do_nothing" and
-    "always_transfer" score, by environment. ``hats``: pass^k by arm and environment, means over seeds.
+    "always_transfer" score, by environment. ``hats``: pass^k by arm and environment, means over seeds; ``hat_tasks``:
+    of how many tasks.
     ``figures``: behaviour by arm and group of environments, means over seeds. ``clean``: like ``outcomes``, success
     without any violation, of the tasks whose episodes were audited. ``turns``: by arm and environment, the figures of
     ``recipes/evaluation/next_turns.py`` as means over seeds, where evaluations have them."""
@@ -84,6 +85,7 @@ class ArmsMeasured:
     clean: Mapping[str, Mapping[int | None, Mapping[str, float]]] = field(default_factory=dict)
     turns: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     hats: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    hat_tasks: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @property
     def nothing(self) -> Mapping[str, float]:
@@ -224,7 +226,9 @@ def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]
         episodes, summary = _episodes(one.stage), RunDirectory.at(one.stage.folder).read_json("summary")
         outcomes[one.arm][one.seed], clean[one.arm][one.seed] = outcomes_of(episodes), clean_outcomes_of(episodes)
         for name, own in by_domain(episodes).items():
-            rows["hats", one.arm, name].append({str(k): e.value for k, e in pass_hats(own).items()})
+            hats = pass_hats(own)
+            rows["hats", one.arm, name].append({str(k): e.value for k, e in hats.items()})
+            rows["hat_tasks", one.arm, name].append({str(k): e.n for k, e in hats.items()})
         for group, names in groups(wanted).items():
             if own := [e for e in episodes if e.task_id.split(":")[0] in names]:
                 rows["figures", one.arm, group].append(episode_metrics(own) | _catastrophic(summary, one.stage, names))
@@ -237,7 +241,8 @@ def _measured(wanted: ReproduceConfig, user: str, found: Sequence[ArmEvaluation]
     means: dict[str, dict[str, dict[str, dict[str, float]]]] = defaultdict(lambda: defaultdict(dict))
     for (kind, arm, name), each in rows.items():
         means[kind][arm][name] = _means(each, BEHAVIOUR if kind == "figures" else list(each[0]))
-    return ArmsMeasured(user, outcomes, floors, means["figures"], clean, means["turns"], means["hats"])
+    several = means["hats"], means["hat_tasks"]
+    return ArmsMeasured(user, outcomes, floors, means["figures"], clean, means["turns"], *several)
 
 
 def _catastrophic(summary: Mapping[str, Any], stage: Stage, names: Sequence[str]) -> dict[str, float]:

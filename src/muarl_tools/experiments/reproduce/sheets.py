@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from muarl.accounts.metrics import NOT_CHECKED
+from muarl.accounts.pass_hat import with_few_tasks
 from muarl.observe.headline import OUTCOME
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.table import ShownTable, table
@@ -279,8 +280,11 @@ class _Sheets:
     def _repeated(self) -> Sheet:
         """pass^k, where tasks were tried several times."""
         ks = sorted({int(k) for own in self.measured.hats.values() for hats in own.values() for k in hats})
-        own = self._by_environment(self.measured.hats)
-        rows = [(name, arm, *(_percent(hats.get(str(k))) for k in ks)) for name, arm, hats in own]
+        both = (self._by_environment(of) for of in (self.measured.hats, self.measured.hat_tasks))
+        rows = [
+            (name, arm, *(with_few_tasks(_percent(hats.get(k)), n.get(k), n.get("1")) for k in map(str, ks)))
+            for (name, arm, hats), (_, _, n) in zip(*both, strict=True)
+        ]
         trials = self.found.config.eval.trials
         about = f"Percent of tasks that are done in all of k tries, from {trials} of each; means over seeds."
         head = ("environment", "arm", *(f"pass^{k}" for k in ks))
