@@ -92,8 +92,8 @@ class TaskPool:
     def _too_few(self, split: str, count: int) -> ConfigError:
         if self._validates(split):
             return ConfigError(
-                f"{self.label} has no tasks to validate on, and {len(self._drawn['train'])} {self.called} for train, "
-                "which are too few to hold one out: set rl.eval_every=0"
+                f"{self.label} has no tasks to validate on, and too few {self.called} for train "
+                f"({len(self._drawn['train'])}) to hold one out: set rl.eval_every=0"
             )
         asked, remedy = "eval.tasks", self.remedy
         if split == "train":
