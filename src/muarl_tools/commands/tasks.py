@@ -78,8 +78,8 @@ def from_log(
       muarl tasks confirm tasks.jsonl log-3f2a9c01b7de
       muarl train --config mua-8b --domain retail-generated domain.tasks=tasks.jsonl
     """
-    from muarl.environments.benchmark_training import benchmarks_played
     from muarl.basics.files import check_writable
+    from muarl.environments.benchmark_training import benchmarks_played
     from muarl.environments.log_tasks import check_own, shown_by_all, snapshot, task_of
     from muarl.environments.task_files import read_tasks, write_tasks
     from muarl.records.conversation import LeftOutCounts
