@@ -290,11 +290,7 @@ def _run_resolved(
     if resume is None:
         check_place(resolved.runs_dir)
     if recipe in TRAINING:
-        from muarl.runs.tasks import check_may_train
-
-        shown = {"sft.demonstrations_file": resolved.sft.demonstrations_file}
-        files = {"rl.replay": resolved.rl.replay} if recipe == "rl" else shown
-        check_may_train(resolved.domains, on_benchmark=resolved.train_on_benchmark, files=files)
+        _check_may_train(resolved, recipe)
     if recipe not in ("rl", "sft") and resolved.cluster.address is not None:
         raise ConfigError("cluster.address: only `muarl train` and `muarl sft` run on a cluster; remove it here")
     if dry_run:
@@ -334,6 +330,15 @@ def _run_resolved(
         one = f" --domain {resolved.domains[0].name}" if several else named  # a conversation is in one domain
         caller = find(resolved.domains[0].name).caller
         echo(f"            muarl chat {folder}{one}    (be the {caller} of this agent)")
+
+
+def _check_may_train(config: RunConfig, recipe: str) -> None:
+    """See ``check_may_train``."""
+    from muarl.runs.tasks import check_may_train
+
+    shown = {"sft.demonstrations_file": config.sft.demonstrations_file}
+    files = {"rl.replay": config.rl.replay} if recipe == "rl" else shown
+    check_may_train(config.domains, on_benchmark=config.train_on_benchmark, files=files)
 
 
 def _within_memory(config: RunConfig, recipe: str) -> RunConfig:

@@ -54,7 +54,7 @@ def place_of(config: RunConfig, *, measuring: bool = False, with_rl: bool = True
     rl = config.rl if with_rl and not measuring else None
     judge = make_judge(config.eval.judge, config.eval.prices) if judge is None else judge
     limits = Limits(turns=config.rollout.max_turns, tool_errors=config.rollout.max_tool_errors)
-    validating = not measuring and config.rl.eval_every > 0
+    validating = not measuring and (rl is None or rl.eval_every > 0)
     faults = _rates(config.world.faults)
     asked = _Asked(config.domain, config.retrieval, limits, config.eval, rl, judge, faults, validating)
     environment = find(config.domain.name)

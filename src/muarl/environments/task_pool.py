@@ -24,10 +24,7 @@ def held_out(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
 
 def held_out_note(label: str, trained: int, held: int) -> str:
     """That some training tasks are held out. ``label``: whose they are."""
-    return (
-        f"{label} has no tasks to validate on: {held} of its {trained + held} training tasks are held out for that "
-        "(rl.eval_every=0 trains on all of them)"
-    )
+    return f"{label} has no tasks to validate on: {held} of its {trained + held} training tasks are held out for that"
 
 
 class TaskPool:
@@ -99,7 +96,7 @@ class TaskPool:
         if split == "train":
             asked = "rl.tasks_per_step and sft.demonstrations"
             held = len(self._drawn["validation"]) if self._holds_out else 0
-            remedy += f", or set rl.eval_every=0, since {held} more are held out to validate on" if held else ""
+            remedy += f" ({held} more are held out to validate on; RL takes all with rl.eval_every=0)" if held else ""
         return ConfigError(
             f"{self.label} has {len(self._drawn[split])} {self.called} for {split}, and {count} are asked for at once: "
             f"lower {asked}{remedy}"

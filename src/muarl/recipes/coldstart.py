@@ -73,6 +73,8 @@ def run(config: RunConfig) -> Path:
         shares = _shares(coldstart.count, sources)
         gathered = _Found()
         stores = {s.name: ResultsStore(run, s.name, context=True, phase=f"coldstart {s.name}") for s in sources}
+        for note in (note for source in sources for note in source.place.validation_notes()):
+            progress.say(note)
         for source in sources:
             _check_own(coldstart.seed, source, stores[source.name])
         for source in sources:

@@ -67,7 +67,7 @@ def dry_run(
     run, cast = PlannedRun.of(config), Cast.of(config)
     check_fits(cast, *roles)
     cold = recipe == "sft"
-    notes = demonstration_notes(config.sft, config.rl, places) if cold else check_tasks(config.rl, places)
+    notes = demonstration_notes(config.sft, places) if cold else check_tasks(config.rl, places)
     check_users(cast, places, user_splits(config, recipe))
     folder, shape = local_folder(run.model.checkpoint), model_shape(run.model.checkpoint)
     model = _on_meta(run.model.held, shape, folder)

@@ -90,6 +90,8 @@ def run(config: RunConfig) -> Path:
     check_roles(Cast.of(config), "user", bound=Bounds.of(config).name("budget"))
     with open_context(config, "base") as context:
         tell_domain(context.folder, config.domain_text, places)
+        for note in places.validation_notes():
+            context.progress.say(note)
         context.loop.closes(places)
         episodes = conversations(context, config.base, user, places)
         policy = _begin(

@@ -52,7 +52,7 @@ def run(config: RunConfig) -> Path:
         check_lengths(config.learner.pack_tokens, policy, samples)
     with open_context(config, "sft", on_cluster=True, learns_only=True) as context:
         context.loop.closes(places)
-        for note in demonstration_notes(config.sft, config.rl, places):
+        for note in demonstration_notes(config.sft, places):
             context.progress.say(note)
         cold_start(context, config, places, policy)
     return context.folder.path

@@ -29,7 +29,7 @@ from muarl.runs.checks import check_machine
 from muarl.runs.context import RunContext, open_context, prepare, tell_domain
 from muarl.runs.prices import Bounds
 from muarl.runs.roles import Cast
-from muarl.runs.tasks import check_may_train, demonstration_seed
+from muarl.runs.tasks import check_may_train, demonstration_notes, demonstration_seed
 from muarl.types.episode import Episode
 from muarl.users.sampled import from_the_users_chair
 
@@ -54,6 +54,8 @@ def run(config: RunConfig) -> Path:
     policy = load_model(config.model)
     with open_context(config, "sft-user") as context:
         tell_domain(context.folder, config.domain_text, places)
+        for note in demonstration_notes(config.sft, places):
+            context.progress.say(note)
         context.loop.closes(places)
         chat = chat_format(policy.tokenizer, config.model.chat_format)
         pairs = dialogues(context, config.sft, config.user, places)

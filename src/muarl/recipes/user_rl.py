@@ -178,11 +178,13 @@ def train(
         keeps_tokens=True,
     )
     executor = local_executor(places, agent.agents, users, config.rollout.concurrency)
-    root, first = folder.checkpoints / "rl", 0
+    root, first, written = folder.checkpoints / "rl", 0, 0  # written: the last that was, or could not be
 
     def save(step: int) -> None:
+        nonlocal written
         path = checkpoint_path(root, step)
-        if step and not path.exists():
+        if step != written and not path.exists():
+            written = step
             learner.save(path, {"step": step, "phase": USER_RL})
             context.prune(root)
 

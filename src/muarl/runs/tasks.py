@@ -82,13 +82,13 @@ def check_tasks(rl: RlConfig, places: Places) -> list[str]:
     if not rl.eval_every:
         return []
     places.example_tasks("validation")
-    return places.validation_notes()
+    return [f"{note} (rl.eval_every=0 trains on all of them)" for note in places.validation_notes()]
 
 
-def demonstration_notes(sft: SftConfig, rl: RlConfig, places: Places) -> list[str]:
-    """What is worth knowing about the tasks that demonstrations are made of, line by line: those that training
-    validates on afterwards are held out of them, too."""
-    return places.validation_notes() if sft.demonstrations_file is None and rl.eval_every else []
+def demonstration_notes(sft: SftConfig, places: Places) -> list[str]:
+    """What is worth knowing about the tasks that demonstrations are made of, line by line: those that reinforcement
+    learning validates on are held out of them, too."""
+    return places.validation_notes() if sft.demonstrations_file is None else []
 
 
 def check_practice(practice: PracticeConfig, places: Places) -> None:

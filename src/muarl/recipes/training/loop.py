@@ -106,6 +106,8 @@ class Loop:
     watch: Watch = field(default_factory=Watch)
     """Looks for signs that the training goes wrong, and has seen the steps so far."""
     _stops: list[Sign] = field(default_factory=list)
+    _saved: set[int] = field(default_factory=set)
+    """The steps of checkpoints that were written, or could not be."""
 
     def due(self, every: int, step: int) -> bool:
         """Whether something that happens every so many steps (0: never) does after this one."""
@@ -193,8 +195,9 @@ class Loop:
             self._write(step, extra)
 
     def save_stopped(self, problem: BaseException, step: int, extra: Mapping[str, Any] | None = None) -> None:
-        """``problem`` ends the run: write the checkpoint of ``step`` steps, unless it is there (``save_last``)."""
-        if not checkpoint_path(self._root, step).exists():
+        """``problem`` ends the run: write the checkpoint of ``step`` steps, unless it is there, or could not be written
+        (``save_last``)."""
+        if step not in self._saved and not checkpoint_path(self._root, step).exists():
             save_last(problem, step, lambda: self._write(step, extra), self.context.progress.say)
 
     @property
@@ -202,6 +205,7 @@ class Loop:
         return self.context.folder.checkpoints / "rl"
 
     def _write(self, step: int, extra: Mapping[str, Any] | None) -> None:
+        self._saved.add(step)
         self.learner.save(checkpoint_path(self._root, step), {"step": step, "phase": "rl", **(extra or {})})
         self.context.prune(self._root, self.validated())
 
