@@ -116,7 +116,7 @@ def run(config: RunConfig) -> Path:
         asked = Usage.from_json(run.read_json("summary").get(TURNS_USAGE, {}))
         summary |= {TURNS_USAGE: asked.to_json()} if asked.requests else {}
         write()
-        if playing.eval.next_turns and evaluation.end is not RolloutEnd.COMPLETE:
+        if playing.eval.next_turns and evaluation.ended is not RolloutEnd.COMPLETE:
             progress.say("eval.next_turns is left out, since not all episodes were played.")
         elif playing.eval.next_turns:
             played = sum((e.agent_usage + e.user_usage for e in evaluation.all_episodes), Usage())
