@@ -31,23 +31,28 @@ def benchmarks_among(names: Iterable[str]) -> tuple[str, ...]:
 def benchmarks_played(place: str | Path) -> tuple[str, ...]:
     """The benchmarks whose tasks conversations are about, by the configuration of the run that they lie in. ``place``:
     a file, a run, or RUN:STEP. None are known of what lies in no run."""
+    if (run := _run_around(place)) is None:
+        return ()
+    try:
+        config, status = read_yaml(run / "config.yaml"), read_json_object(run / "status.json")
+    except DataError:
+        return ()
+    if not isinstance(config, Mapping):
+        return ()
+    if status.get("command") != "coldstart":
+        return tuple(environment.name for environment in usable(config) if environment.is_benchmark)
+    section = config.get("coldstart")
+    scenarios = section.get("scenarios") if isinstance(section, Mapping) else None
+    return benchmarks_among(map(str, scenarios)) if isinstance(scenarios, list) else ()
+
+
+def _run_around(place: str | Path) -> Path | None:
+    """The folder of the run that a file, a folder or RUN:STEP is of; None for what lies in no run."""
     path = Path(place).expanduser()
-    if not path.exists() and (run := str(place).rpartition(":")[0]):
-        path = Path(run).expanduser()
-    for folder in [path, *path.absolute().parents][: UP + 2]:
-        if (folder / "status.json").is_file() and (folder / "config.yaml").is_file():
-            try:
-                config, status = read_yaml(folder / "config.yaml"), read_json_object(folder / "status.json")
-            except DataError:
-                return ()
-            if not isinstance(config, Mapping):
-                return ()
-            if status.get("command") != "coldstart":
-                return tuple(environment.name for environment in usable(config) if environment.is_benchmark)
-            section = config.get("coldstart")
-            scenarios = section.get("scenarios") if isinstance(section, Mapping) else None
-            return benchmarks_among(map(str, scenarios)) if isinstance(scenarios, list) else ()
-    return ()
+    if not path.exists() and (named := str(place).rpartition(":")[0]):
+        path = Path(named).expanduser()
+    around = [path, *path.absolute().parents][: UP + 2]
+    return next((f for f in around if (f / "status.json").is_file() and (f / "config.yaml").is_file()), None)
 
 
 def has_learned_from(environment: Environment, benchmarks: Collection[str]) -> bool:

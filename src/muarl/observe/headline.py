@@ -28,6 +28,7 @@ HARDER_USERS = "harder_users"
 FORMER = "decent"
 """What older versions called ``success_without_violation`` in an audit's sum."""
 TRAINED_ON = "the agent was trained on the benchmark's own tasks, so its score means nothing"
+"""What is said of a summary that says so (``is_trained_on``)."""
 PAYING = ("policy", "communication", "safety")
 """Layers that a reward can pay for (``rl.layers``)."""
 

@@ -23,7 +23,6 @@ PRETRAINING = 7_000_000
 """Where the seeds of pretraining's conversations begin."""
 PRACTICE = 40_000_000
 """Where the seeds of tasks begin that are made because others have failed."""
-NO_FILES: Mapping[str, str | Path | None] = {}
 AHEAD = 1000
 """Training tasks whose gold actions are replayed before the first step."""
 
@@ -54,11 +53,11 @@ def validation_tasks(ev: EvalConfig, places: Places) -> Sequence[Task]:
 
 
 def check_may_train(
-    domains: Sequence[DomainConfig], *, on_benchmark: bool, files: Mapping[str, str | Path | None] = NO_FILES
+    domains: Sequence[DomainConfig], *, on_benchmark: bool, files: Mapping[str, str | Path | None] | None = None
 ) -> None:
     """ConfigError if a run would train on a benchmark's own tasks without saying so (``train_on_benchmark``): in these
     domains, or on the conversations in ``files``, by the settings that name them."""
-    for setting, file in files.items():
+    for setting, file in (files or {}).items():
         if file is not None and not on_benchmark and (played := benchmarks_played(file)):
             raise ConfigError(
                 f"{setting}: {file} holds conversations about a benchmark's own tasks ({', '.join(played)}), and "
