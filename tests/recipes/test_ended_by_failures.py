@@ -198,12 +198,27 @@ def test_a_step_that_was_half_made_is_not_kept(
 
 
 @pytest.mark.usefixtures("coin")
-def test_weights_that_no_sampler_took_are_kept_by_an_asynchronous_run(
+@pytest.mark.parametrize("mode", ["synchronous", "bounded"])
+@pytest.mark.parametrize(("boundary", "made"), [("agent", 2), ("learner", 1)])
+def test_weights_that_no_sampler_took_are_kept(
+    configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, boundary: str, made: int
+) -> None:
+    """Their step was made; only what samples next is gone, or else the learner that gives them away."""
+    at_call(monkeypatch, TorchEngine, "update", 2, failing(boundary))
+    with pytest.raises(InfrastructureError, match="it went away"):
+        rl.run(configure(*SHORT, f"rl.asynchrony={mode}", "learner.restarts=0", name="cut"))
+    cut = tmp_path / "runs" / "cut"
+    assert steps(cut) == ([2] if made == 2 else [])
+    assert [r["step"] for r in rows(cut)] == [0, 1][:made]
+
+
+@pytest.mark.usefixtures("coin")
+def test_steps_before_a_sampler_failed_to_sleep_are_kept(
     configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its step was made; only what samples next is gone."""
-    at_call(monkeypatch, TorchEngine, "update", 2, failing("agent"))
+    """The learner has not begun its step."""
+    at_call(monkeypatch, TorchEngine, "sleep", 2, failing("agent"))
     with pytest.raises(InfrastructureError, match="it went away"):
-        rl.run(configure(*SHORT, "rl.asynchrony=bounded", name="cut"))
+        rl.run(configure(*SHORT, "engine.sleep=true", name="cut"))
     cut = tmp_path / "runs" / "cut"
-    assert steps(cut) == [2] and [r["step"] for r in rows(cut)] == [0, 1]
+    assert steps(cut) == [1] and [r["step"] for r in rows(cut)] == [0]

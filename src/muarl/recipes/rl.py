@@ -21,7 +21,7 @@ from muarl.agents.sampled import SampledAgent
 from muarl.backends.model_notes import RL
 from muarl.backends.models import closed, load_model
 from muarl.backends.users import make_users
-from muarl.basics.errors import ConfigError, MuarlError, StoppedBySignError
+from muarl.basics.errors import ConfigError, MuarlError, StoppedBySignError, loses_learner
 from muarl.basics.event_loop import EventLoop, event_loop
 from muarl.basics.stopping import held
 from muarl.config.parts import Compute
@@ -262,17 +262,23 @@ def _in_turns(
             played = here.run(_roll_out(loop, step, practice))
             rolled_out = time.perf_counter()
             with held():
-                whole = False
                 if credit is not None:
                     credit.begin(played.all.tasks)
                 samples: list[Sample] = []
                 update: Mapping[str, float] = {}
+                not_taken: MuarlError | None = None
                 if not loop.rl.rollouts_only:
                     samples = samples_of(played.all.groups, loop.rl, by_turn=credit)
                     if loop.sleeps and isinstance(loop.engine, SleepingSampler):
                         here.run(loop.engine.sleep())
+                    whole = False
                     update = learner.policy_step(samples)
-                    here.run(loop.engine.update(learner.weights, learner.version))
+                    try:
+                        here.run(loop.engine.update(learner.weights, learner.version))
+                    except MuarlError as problem:  # the step is made all the same, unless the learner is lost
+                        if loses_learner(problem):
+                            raise
+                        not_taken = problem
                 elif credit is not None:
                     credit.look(e for e in played.all.episodes if e.learnable)
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
@@ -280,6 +286,8 @@ def _in_turns(
                 if credit is not None:
                     credit.end()
                 made, whole = step + 1, True
+            if not_taken is not None:
+                raise not_taken
             loop.save(made, kept())
             loop.stop_if_told(made)
             if loop.validation_due(step):
