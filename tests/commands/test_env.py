@@ -7,7 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -56,6 +59,18 @@ def test_an_address_that_is_taken_and_a_user_that_does_not_answer() -> None:
     with FakeOpenAI(status(401)) as user:
         done = serve("retail-generated", "--port", "0", "--user", f"endpoint:u@{user.url}")
     assert done.exit_code == 2 and "refuses the API key" in done.output
+
+
+@pytest.mark.data
+def test_a_benchmark_is_called_one(install_data: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def begins_and_ends(*arguments: Any) -> int:
+        arguments[-1](SimpleNamespace(loopback=True, where=SimpleNamespace(url="http://127.0.0.1:1")))
+        return 0
+
+    install_data("bfcl")
+    monkeypatch.setattr("muarl_tools.commands.env._serve", begins_and_ends)
+    assert "For evaluation: bfcl-v3." in serve("retail-generated", "bfcl-v3").output
+    assert "For evaluation" not in serve("retail-generated").output
 
 
 @pytest.mark.slow

@@ -96,6 +96,8 @@ def serve(
             exposed = None if server.loopback else host
             tell_ready(f"{which} at {server.where.url}", token, TOKEN, token_to, exposed=exposed)
             echo("Users: " + ("by rules" if players is None else players.about))
+            if measured := ", ".join(e.name for e in served.environments if e.is_benchmark):
+                echo(f"For evaluation: {measured}. What is trained on a benchmark's own tasks has no score there.")
             echo("Stop with Ctrl-C.")
 
         played = asyncio.run(_serve(served, host, port, token, grace, tuple(allow_host or ()), body << 20, ready))

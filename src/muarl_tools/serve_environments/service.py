@@ -78,6 +78,7 @@ class EnvironmentService:
                     "splits": list(e.splits),
                     "sizes": list(e.sizes),
                     "endless": e.endless,
+                    "benchmark": e.is_benchmark,
                 }
                 for e in self.served.environments
             ]

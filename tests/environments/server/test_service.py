@@ -189,7 +189,9 @@ async def test_who_has_no_token_is_refused() -> None:
             assert answer.status_code == 401 and answer.json()["error"]["code"] == "invalid_api_key"
         assert (await client.get("/health", headers={"authorization": ""})).json() == {"status": "ok"}
         told = (await client.get("/environments")).json()["environments"]
-        assert told == [{"name": "toy", "about": "", "splits": ["test"], "sizes": [], "endless": False}]
+        assert told == [
+            {"name": "toy", "about": "", "splits": ["test"], "sizes": [], "endless": False, "benchmark": False}
+        ]
 
 
 async def test_only_allowed_addresses_are_asked_and_redirects_not_followed() -> None:
