@@ -17,7 +17,7 @@ from muarl.backends.checkpoint_names import checkpoint_folder
 from muarl.basics import files
 from muarl.basics.errors import CheckpointError
 from muarl.learning import checkpoint_files
-from muarl.recipes import quickstart, rl
+from muarl.recipes import evaluate, quickstart, rl
 from muarl.types.chat import Message
 from muarl.types.episode import Episode, StopReason, Turn
 
@@ -231,4 +231,11 @@ def test_users_who_cannot_be_made_are_told_before_a_run_begins(recipe: Any, conf
     config = configure("eval_user.kind=sampled", "eval_user.checkpoint=/no/user", "rl.eval_every=2")
     with pytest.raises(CheckpointError, match="^eval_user.checkpoint: /no/user"):
         recipe.run(config)
+    assert not config.runs_dir.exists()
+
+
+def test_an_evaluation_names_the_setting_of_a_user_who_cannot_be_made(configure: Callable[..., Any]) -> None:
+    config = configure("eval_user.kind=sampled", "eval_user.checkpoint=/no/user")
+    with pytest.raises(CheckpointError, match="^eval_user.checkpoint: /no/user"):
+        evaluate.run(config)
     assert not config.runs_dir.exists()

@@ -101,11 +101,9 @@ def existing_checkpoint(spec: str, words: Iterable[str] = ()) -> Path:
     near = [] if hosted else difflib.get_close_matches(spec.rstrip("/"), sorted({*words, *_known(folder)}), 3, 0.6)
     if near:
         hint = f"; did you mean {' or '.join(near)}?"
-    elif "/" not in spec:
-        hint = f". For a model behind a server, write endpoint:{spec}"
-        hint += "" if hosted else ", a checkpoint by the path of its folder or run"
     else:
-        hint = ": give a run (runs/NAME) or the path of a folder with config.json"
+        hint = "" if hosted else ": give a run (runs/NAME) or the path of a folder with config.json"
+        hint += "" if "/" in spec else f". An agent behind a server is endpoint:{spec}"
     raise CheckpointError(f"{spec}: no such checkpoint folder{hint}")
 
 

@@ -47,6 +47,7 @@ from muarl.runs.own_settings import reward_of, trained_on_benchmark
 from muarl.runs.prices import Bounds, with_prices
 from muarl.runs.results_store import ResultsStore
 from muarl.runs.roles import Cast, Judges, Role, check_roles
+from muarl.runs.users import check_users
 from muarl.types.episode import Episode, Usage, Verdict
 from muarl.users.base import UserFactory
 
@@ -73,6 +74,8 @@ def run(config: RunConfig) -> Path:
     roles: tuple[Role, ...] = ("agent", "judge") if ev.solo else ("agent", "eval_user", "judge")
     cast = Cast.of(playing)
     check_roles(cast, *roles, bound=Bounds.of(playing).name("eval"))
+    if not ev.solo:
+        check_users(cast, places, {"eval_user": ev.split})
     agent = make_eval_agent(playing, places)
     users: ByPlace[UserFactory]
     users = places.everywhere(Nobody()) if ev.solo else make_users(playing.eval_user, places, Compute.of(config))
