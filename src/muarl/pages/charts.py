@@ -12,6 +12,8 @@ from muarl.pages.markup import Html, join, tag
 
 WIDTH, HEIGHT = 340, 168
 LEFT, RIGHT, TOP, BOTTOM = 40, 10, 10, 22
+DIGIT, GAP = 6.5, 6
+"""Room for a character of a label, and between label and area."""
 
 Point = tuple[float, float]
 
@@ -85,16 +87,18 @@ def smooth(points: Sequence[Point]) -> list[Point]:
 
 
 class _Plane:
-    """Maps data to the chart's coordinates."""
+    """Maps data to the chart's coordinates. ``left``: where its area begins, with room for the labels of ``y_ticks``."""
 
-    def __init__(self, xs: Sequence[float], y_ticks: Sequence[float]) -> None:
+    def __init__(self, xs: Sequence[float], y_ticks: Sequence[float], shares: bool) -> None:
         self.x0, self.x1 = min(xs), max(xs)
         self.y0, self.y1 = y_ticks[0], y_ticks[-1]
+        self.labels = {y: f"{y * 100:.10g}%" if shares else f"{y:.10g}" for y in y_ticks}
+        self.left = max(LEFT, math.ceil(DIGIT * max(map(len, self.labels.values()))) + GAP)
 
     def x(self, value: float) -> float:
         span = self.x1 - self.x0
         share = (value - self.x0) / span if span else 0.5
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 2)
+        return round(self.left + share * (WIDTH - self.left - RIGHT), 2)
 
     def y(self, value: float) -> float:
         share = (value - self.y0) / (self.y1 - self.y0)
@@ -104,22 +108,18 @@ class _Plane:
         return "M" + "L".join(f"{self.x(x)} {self.y(y)}" for x, y in points)
 
 
-def _axes(plane: _Plane, y_ticks: Sequence[float], shares: bool, x_label: str) -> Html:
+def _axes(plane: _Plane, x_label: str) -> Html:
     marks: list[Html] = []
-    for y in y_ticks:
+    for y, label in plane.labels.items():
         at = plane.y(y)
-        marks.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=at, y2=at, class_="grid"))
-        marks.append(tag("text", f"{y:.10g}" if not shares else _share_tick(y), x=LEFT - 6, y=at + 3.5, class_="end"))
+        marks.append(tag("line", x1=plane.left, x2=WIDTH - RIGHT, y1=at, y2=at, class_="grid"))
+        marks.append(tag("text", label, x=plane.left - GAP, y=at + 3.5, class_="end"))
     whole = sorted({round(plane.x0), round((plane.x0 + plane.x1) / 2), round(plane.x1)})
     for n, x in enumerate(whole):
         side = "start" if n == 0 else "end" if n == len(whole) - 1 else "middle"
         text = f"{x_label} {x:,}" if n == 0 else f"{x:,}"
         marks.append(tag("text", text, x=plane.x(x), y=HEIGHT - 5, class_=side if len(whole) > 1 else "middle"))
     return join(marks)
-
-
-def _share_tick(y: float) -> str:
-    return f"{y * 100:.10g}%"
 
 
 def _hover(plane: _Plane, lines: Sequence[Series], shares: bool, x_label: str) -> Html:
@@ -133,7 +133,7 @@ def _hover(plane: _Plane, lines: Sequence[Series], shares: bool, x_label: str) -
     xs = sorted(labels)
     if len(xs) > 400:  # nobody can point at a column of less than a pixel
         xs = xs[:: math.ceil(len(xs) / 400)]
-    width = max(2.0, (WIDTH - LEFT - RIGHT) / max(1, len(xs)))
+    width = max(2.0, (WIDTH - plane.left - RIGHT) / max(1, len(xs)))
     return join(
         tag(
             "rect",
@@ -183,8 +183,8 @@ def line_chart(
     elif low > 0 and low < 0.5 * high:
         low = 0.0
     y_ticks = ticks(low, high)
-    plane = _Plane([x for s in lines for x, _ in s.points], y_ticks)
-    drawn: list[Html] = [_axes(plane, y_ticks, shares, x_label)]
+    plane = _Plane([x for s in lines for x, _ in s.points], y_ticks, shares)
+    drawn: list[Html] = [_axes(plane, x_label)]
     for s in lines:
         if s.band:
             low_edge, high_edge = (smooth([(p[0], p[end]) for p in s.band]) for end in (1, 2))
@@ -213,8 +213,7 @@ def area_chart(title: str, series: Sequence[Series], *, note: str = "", x_label:
         return None
     smoothed = [smooth(s.points) for s in lines]
     xs = [x for x, _ in smoothed[0]]
-    y_ticks = [0.0, 0.5, 1.0]
-    plane = _Plane(xs, y_ticks)
+    plane = _Plane(xs, [0.0, 0.5, 1.0], True)
     base = [0.0] * len(xs)
     drawn: list[Html] = []
     for s, points in zip(lines, smoothed, strict=True):
@@ -222,7 +221,7 @@ def area_chart(title: str, series: Sequence[Series], *, note: str = "", x_label:
         outline = [*zip(xs, top, strict=True), *zip(reversed(xs), reversed(base), strict=True)]
         drawn.append(tag("path", d=plane.path(outline) + "Z", class_=f"area {s.colour}"))
         base = top
-    drawn.append(_axes(plane, y_ticks, True, x_label))
+    drawn.append(_axes(plane, x_label))
     drawn.append(_hover(plane, lines, True, x_label))
     first, last = smoothed[0][0][1], smoothed[0][-1][1]
     now = f"{lines[0].label} {percent(first)} → {percent(last)}"
