@@ -140,6 +140,24 @@ def test_a_planned_job_says_its_stage_and_the_time_left_for_all_of_it() -> None:
             assert "stage" not in inner.describe()
 
 
+def test_stages_without_a_model_tell_nothing_of_the_pace() -> None:
+    """With a model a hundred times as slow as planned the time left is a hundred times as long, from the start."""
+    now = Clock()
+    progress, _ = plain(now)
+    stages = {"do nothing": 1.0, "demonstrations": 10.0, "cold start": 20.0, "RL": 30.0}
+    progress.plan(stages, without_model=["do nothing", "demonstrations"])
+    for name in ("do nothing", "demonstrations"):
+        with progress.phase(name, total=10) as phase:
+            now.t += 0.1
+            phase.advance(9)
+            assert phase.describe().endswith("of 4")
+            phase.advance()
+    with progress.phase("cold start", total=20) as phase:
+        now.t += 100
+        phase.advance()
+        assert phase.describe().endswith("stage 3 of 4, about 82 min left")  # 19 + 30 times 100 s
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(3, "10 s"), (44, "40 s"), (95, "2 min"), (540, "9 min"), (7_800, "2 h 10 min"), (7_190, "2 h")],

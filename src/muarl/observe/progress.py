@@ -15,7 +15,7 @@ import re
 import textwrap
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -57,22 +57,24 @@ def roughly(seconds: float) -> str:
 
 
 class JobStages:
-    """The stages of a job, by name and in order, with the seconds that each took on some machine.
+    """The stages of a job, by name and in order, with the seconds that each took on some machine with some model.
 
-    The pace of this machine is what its stages took, over what they took there. A stage that was done before (by a run
-    that is resumed) tells nothing of the pace, and is behind like any other.
+    The pace of this machine and model is what its stages took, over what they took there. A stage that was done before
+    (by a run that is resumed) tells nothing of the pace, and is behind like any other; nor does one of
+    ``without_model``, which takes no longer with a larger one, and next to nothing beside it.
     """
 
-    def __init__(self, stages: Mapping[str, float]) -> None:
+    def __init__(self, stages: Mapping[str, float], without_model: Collection[str] = ()) -> None:
         self._names = tuple(stages)
-        self._usual = tuple(stages.values())
+        self._usual = tuple(0.0 if name in without_model else seconds for name, seconds in stages.items())
         self._spent = self._worked = 0.0
 
     def add(self, name: str, seconds: float, worked: float) -> None:
         """Note that a stage is over: its seconds, and the share of it that was worked off in them."""
-        if name in self._names and worked > 0:
+        usual = self._usual[self._names.index(name)] if name in self._names else 0.0
+        if usual * worked > 0:
             self._spent += seconds
-            self._worked += self._usual[self._names.index(name)] * worked
+            self._worked += usual * worked
 
     def text(self, name: str, seconds: float, done: float, worked: float) -> str:
         """Which stage this is, and the time left for it and all that follow, in words; "" for what is no stage.
@@ -264,11 +266,12 @@ class Progress:
         self._open: list[Phase] = []
         self._job: JobStages | None = None
 
-    def plan(self, stages: Mapping[str, float]) -> None:
+    def plan(self, stages: Mapping[str, float], without_model: Collection[str] = ()) -> None:
         """Say what the whole job consists of: its phases by name, in order, with the seconds that each may take. How
-        much faster or slower this machine is, is learned from the phases that are done. From now on the line of a phase
-        says which stage of the job it is, and about how much time is left for all of them."""
-        self._job = JobStages(stages)
+        much faster or slower this machine is with this model, is learned from the phases that are done, but for those
+        ``without_model``. From now on the line of a phase says which stage of the job it is, and about how much time is
+        left for all of them."""
+        self._job = JobStages(stages, without_model)
 
     def say(self, text: str) -> None:
         """One line for the person to keep, above the bars."""

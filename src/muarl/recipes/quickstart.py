@@ -29,6 +29,7 @@ from muarl.observe.headline import HARDER_USERS, last_lines, training_summary
 from muarl.observe.rundir import RunDirectory
 from muarl.pages.table import to_terminal
 from muarl.recipes import rl
+from muarl.recipes.demonstrations import DEMONSTRATIONS
 from muarl.recipes.evaluation.auditing import EvaluationAudit, audit_episodes, write_audits
 from muarl.recipes.evaluation.harder_users import HarderEvaluation, harder_users, label_of, name_of
 from muarl.recipes.evaluation.measuring import LABEL, baseline_agents, baselines, evaluate
@@ -74,7 +75,8 @@ def run(config: RunConfig) -> Path:
         run, progress, backend = context.folder, context.progress, context.backend
         tasks = places.eval_tasks(config.eval.split, config.eval.tasks, seed=config.eval.seed)
         run.write_tasks(tasks)
-        progress.plan(stages(config.eval, config.sft, config.rl, places))
+        planned_stages = stages(config.eval, config.sft, config.rl, places)
+        progress.plan(planned_stages, without_model=[*_baseline_stages(places), DEMONSTRATIONS])
         apart = "" if config.eval.split == "train" or benchmarks else "; none of them is trained on"
         progress.say(f"Run folder {run.path}. Tasks: {len(tasks)} held out for evaluation{apart}.")
         for note in notes:
@@ -181,8 +183,8 @@ def stages(ev: EvalConfig, sft: SftConfig, rl_config: RlConfig, places: Places) 
     demonstrations = sft.demonstrations * SECONDS["demonstration"]
     from_file = sft.demonstrations_file is not None
     return {
-        **{name.replace("_", " "): 1.0 for name in baseline_agents(places)},
-        **({} if from_file else {"demonstrations": demonstrations}),
+        **dict.fromkeys(_baseline_stages(places), 1.0),
+        **({} if from_file else {DEMONSTRATIONS: demonstrations}),
         "cold start": sft.steps * sft.batch * SECONDS["sft_conversation"],
         BEFORE: sampled,
         "reinforcement learning": rl_config.steps * rl_config.tasks_per_step * rl_config.group_size * SECONDS["rl"],
@@ -190,6 +192,10 @@ def stages(ev: EvalConfig, sft: SftConfig, rl_config: RlConfig, places: Places) 
         **{label_of(level): sampled * HARDER[level] for level in ev.harder_users},
         GREEDY: episodes * SECONDS["episode"],
     }
+
+
+def _baseline_stages(places: Places) -> list[str]:
+    return [name.replace("_", " ") for name in baseline_agents(places)]
 
 
 def _kept(ev: EvalConfig, run: RunDirectory, name: str, tasks: Sequence[Task]) -> list[Episode] | None:

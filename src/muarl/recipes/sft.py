@@ -83,7 +83,7 @@ def demonstrations(context: RunContext, sft: SftConfig, user: UserConfig, places
     error_profile = ErrorProfile(**sft.error_profile.model_dump())
     users = make_users(user, places, context.backend.compute)
     results = ResultsStore(run, DEMONSTRATIONS, phase=DEMONSTRATIONS) if user.kind == "llm" else None
-    with event_loop() as loop, context.progress.phase("demonstrations", len(tasks), "conversations") as phase:
+    with event_loop() as loop, context.progress.phase(DEMONSTRATIONS, len(tasks), "conversations") as phase:
         loop.closes(users)
         episodes = demonstrate(
             places,
