@@ -87,7 +87,7 @@ def smooth(points: Sequence[Point]) -> list[Point]:
 
 
 class _Plane:
-    """Maps data to the chart's coordinates. ``left``: where its area begins, so that labels of ``y_ticks`` have room."""
+    """Maps data to the chart's coordinates. ``left``: where its area begins, beside the labels of ``y_ticks``."""
 
     def __init__(self, xs: Sequence[float], y_ticks: Sequence[float], shares: bool) -> None:
         self.x0, self.x1 = min(xs), max(xs)
