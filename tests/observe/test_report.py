@@ -240,13 +240,13 @@ class TestCharts:
         assert line_chart("x", [Series("a", [(1, float("nan"))])]) is None
         assert line_chart("x", [Series("a", [(5, 2.0)])]) is not None
         assert line_chart("x", [Series("a", [(1, 2.0), (2, 2.0)])]) is not None
+        assert area_chart("x", [Series("a", [(1, 0.5)]), Series("b", [(1, 0.5), (2, 0.5)])]) is None
 
     @pytest.mark.parametrize("high", [1.0, 0.0015, 0.000015, 2_500_000.0])
     def test_labels_of_an_axis_have_room(self, high: float) -> None:
         drawn = str(line_chart("x", [Series("a", [(1, 0.0), (2, high)])]))
         labels = re.findall(r'<text x="([\d.]+)"[^>]*class="end"[^>]*>([^<]+)<', drawn)
         assert len(labels) >= 3 and all(float(x) >= 6.3 * len(label) for x, label in labels), labels
-        assert area_chart("x", [Series("a", [(1, 0.5)]), Series("b", [(1, 0.5), (2, 0.5)])]) is None
 
 
 def test_tasks_are_chosen_honestly() -> None:
