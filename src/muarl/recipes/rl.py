@@ -273,12 +273,7 @@ def _in_turns(
                         here.run(loop.engine.sleep())
                     whole = False
                     update = learner.policy_step(samples)
-                    try:
-                        here.run(loop.engine.update(learner.weights, learner.version))
-                    except MuarlError as problem:  # the step is made all the same, unless the learner is lost
-                        if loses_learner(problem):
-                            raise
-                        not_taken = problem
+                    not_taken = _hand_on(loop, here)
                 elif credit is not None:
                     credit.look(e for e in played.all.episodes if e.learnable)
                 seconds = {"time/rollout": rolled_out - started, "time/update": time.perf_counter() - rolled_out}
@@ -298,6 +293,18 @@ def _in_turns(
         if whole:
             loop.save_stopped(problem, made, kept())
         raise
+
+
+def _hand_on(loop: Loop, here: EventLoop) -> MuarlError | None:
+    """Give the learner's weights to the sampler. Returns what kept the sampler from taking them, since the learner's
+    step is made all the same; what the learner itself was lost by is raised."""
+    try:
+        here.run(loop.engine.update(loop.learner.weights, loop.learner.version))
+    except MuarlError as problem:
+        if loses_learner(problem):
+            raise
+        return problem
+    return None
 
 
 async def _roll_out(loop: Loop, step: int, practice: Practice | None) -> StepRollouts:
